@@ -210,7 +210,7 @@ absl::StatusOr<Options> WithinBudget(const Program& program,
                         Rewrite(Clone(program), tried, kernels, quiet));
     return flags.planned_peak(*rewritten.program, samples);
   };
-  return FitToBudget(options, peak, note);
+  return FitToBudget(options, peak, flags.planned_rank, note);
 }
 
 // Where many casts run on their own, whether they are the rule's doing.

@@ -34,6 +34,7 @@ struct CompileFlags {
   // all that the model and its strategy ask for.
   std::vector<std::string> outputs;
   PlannedPeak planned_peak;  // needed where train.memory_budget is set
+  std::string planned_rank = "one rank";  // whose peak that is, for messages
   // Shown the program as lowering finds it: what `taps` may name.
   std::function<void(const Program& program)> before_lowering;
 };

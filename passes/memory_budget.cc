@@ -80,11 +80,12 @@ class BudgetSearch {
 }  // namespace
 
 absl::StatusOr<Options> FitToBudget(const Options& options, PeakUnder peak,
+                                    const std::string& rank,
                                     std::string* note) {
   const proto::Train& train = options.strategy.train();
   const int64_t budget = *BytesFromText(train.memory_budget());
   const int64_t samples = SamplesOfRank(train);
-  const std::string at = absl::StrCat(" at ", samples, " samples on one rank");
+  const std::string at = absl::StrCat(" at ", samples, " samples on ", rank);
   // What fits as it is loses no digits.
   const Options kept = WithoutCompress(options);
   HT_ASSIGN_OR_RETURN(const int64_t needed, peak(kept, samples));

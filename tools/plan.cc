@@ -1,5 +1,4 @@
-// halftone plan: memory, buckets and predicted time of a model split over
-// ranks.
+// halftone plan: memory, buckets and predicted time of a split over ranks.
 #include <memory>
 
 #include "graph/base/error.h"
@@ -8,6 +7,7 @@
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/model_path.h"
+#include "tools/common/run_flags.h"
 #include "tools/common/show_answer.h"
 #include "tools/report/plan_report.h"
 #include "tools/report/roofline_report.h"
@@ -24,19 +24,28 @@ struct PlanFlags {
   std::string memory;
   bool max_batch = false, steps = false, roofline = false, json = false;
   bool timeline = false;
+  int threads = 0;
   TimelineQuestion along;
   std::string trace;
 };
 
-absl::StatusOr<runtime::TuningTable> TuningOf(const PlanFlags& flags) {
-  HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.model.path));
-  return runtime::ReadTuningBeside(path.file);
+bool IsTimed(const PlanFlags& flags) {
+  return flags.roofline || flags.timeline;
 }
 
-absl::StatusOr<std::string> Timeline(PlanFlags& flags,
-                                     const CompiledModel& model) {
-  flags.along.plan = flags.question;
-  HT_ASSIGN_OR_RETURN(const runtime::TuningTable tuning, TuningOf(flags));
+absl::StatusOr<std::string> Answer(PlanFlags& flags,
+                                   const CompiledModel& model) {
+  const PlanQuestion& question = flags.question;
+  if (flags.max_batch) {
+    return MaxBatchText(model, question, flags.memory, flags.json);
+  }
+  if (flags.steps) return StepsText(model, question, flags.json);
+  if (!IsTimed(flags)) return PlanText(model, question, flags.json);
+  HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.model.path));
+  HT_ASSIGN_OR_RETURN(const runtime::TuningTable tuning,
+                      runtime::ReadTuningBeside(path.file));
+  if (flags.roofline) return RooflineText(model, question, tuning, flags.json);
+  flags.along.plan = question;
   if (!flags.trace.empty()) {
     HT_RETURN_IF_ERROR(
         WriteTimelineTrace(model, flags.along, tuning, flags.trace));
@@ -45,23 +54,12 @@ absl::StatusOr<std::string> Timeline(PlanFlags& flags,
 }
 
 absl::Status PrintPlan(PlanFlags& flags) {
+  flags.model.threads = ThreadsPerRank(flags.threads, flags.question.ranks);
+  // What is predicted of time is of ranks with one thread.
+  flags.question.threads = IsTimed(flags) ? 1 : flags.model.threads;
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
-  std::string text;
-  if (flags.max_batch) {
-    HT_ASSIGN_OR_RETURN(
-        text, MaxBatchText(model, flags.question, flags.memory, flags.json));
-  } else if (flags.roofline) {
-    HT_ASSIGN_OR_RETURN(const runtime::TuningTable tuning, TuningOf(flags));
-    HT_ASSIGN_OR_RETURN(
-        text, RooflineText(model, flags.question, tuning, flags.json));
-  } else if (flags.timeline) {
-    HT_ASSIGN_OR_RETURN(text, Timeline(flags, model));
-  } else if (flags.steps) {
-    HT_ASSIGN_OR_RETURN(text, StepsText(model, flags.question, flags.json));
-  } else {
-    HT_ASSIGN_OR_RETURN(text, PlanText(model, flags.question, flags.json));
-  }
+  HT_ASSIGN_OR_RETURN(const std::string text, Answer(flags, model));
   ShowAnswer(text, flags.json);
   return absl::OkStatus();
 }
@@ -117,9 +115,10 @@ void AddPlan(Verb app, Outcome* outcome) {
   AddModelFlags(verb, &flags->model);
   verb.AddOption("--ranks", &flags->question.ranks, "default 1")
       .InRange(1, 1 << 20);
+  Flag threads = AddThreadsFlag(verb, &flags->threads);
   Flag batch = verb.AddOption("--batch", &flags->question.batch,
-                              "samples of all ranks; default: the strategy's");
-  batch.InRange(1, 1 << 30);
+                              "samples of all ranks; default: the strategy's")
+                   .InRange(1, 1 << 30);
   Flag entry = verb.AddOption(
       "--entry", &flags->question.entry,
       "of the model: accumulate, average, eval ...; default train");
@@ -139,6 +138,7 @@ void AddPlan(Verb app, Outcome* outcome) {
   AddTimelineFlags(verb, flags.get(), timeline);
   max_batch.Excludes(batch).Excludes(entry).Excludes(steps).Excludes(roofline);
   roofline.Excludes(steps);
+  threads.Excludes(roofline).Excludes(timeline);
   verb.AddOption("--memory", &flags->memory,
                  "of one rank (8GiB); default: what this machine has")
       .Needs(max_batch);

@@ -48,18 +48,13 @@ absl::Status Run(RunFlags& flags, int* signal) {
   if (flags.model.target.empty()) {
     HT_ASSIGN_OR_RETURN(flags.model.target, TargetOfRun(flags.ranks));
   }
+  flags.model.threads = ThreadsHere(flags.ranks);
   HT_ASSIGN_OR_RETURN(CompiledModel model,
                       LoadOrCompile(flags.model, /*may_recompile=*/false));
-  HT_RETURN_IF_ERROR(KeepFetched(&model, &config));
+  HT_RETURN_IF_ERROR(KeepFetched(&model, flags.model.threads, &config));
   HT_ASSIGN_OR_RETURN(const FileKind kind, KindOf(flags.model));
   if (kind == FileKind::kCompiledModel) config.compiled_path = flags.model.path;
   HT_RETURN_IF_ERROR(FillConfig(model, &config));
-  if (flags.ranks.threads > 1 && config.strategy.dist().has_virtual_shards()) {
-    config.notes.push_back(absl::StrCat(
-        "note     --threads ", flags.ranks.threads,
-        ": a CPU rank computes with 1, as dist.virtual_shards asks for bits "
-        "that do not depend on threads"));
-  }
   HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.model.path));
   HT_ASSIGN_OR_RETURN(config.tuning, runtime::ReadTuningBeside(path.file));
   const auto restart = runtime::FindRestartCause(runtime::CurrentEnvironment());
@@ -69,6 +64,7 @@ absl::Status Run(RunFlags& flags, int* signal) {
   }
   HT_ASSIGN_OR_RETURN(const LocalRanks ranks,
                       MakeRanks(flags.ranks, model.target));
+  NoteThreads(model, flags.ranks, ranks, &config);
   config.on_activity = [&ranks](int64_t step, const char* activity) {
     ranks.reporter->SetStep(step);
     ranks.reporter->SetActivity(activity);

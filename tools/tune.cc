@@ -38,8 +38,8 @@ absl::Status Tune(TuneFlags& flags) {
       TuneBindings(model, flags.batch, flags.options.world_size));
   // As many threads as a rank of that split has.
   flags.device.ranks = 1;
-  flags.device.threads =
-      ThreadsPerRank(flags.device, static_cast<int>(flags.options.world_size));
+  flags.device.threads = ThreadsPerRank(
+      flags.device.threads, static_cast<int>(flags.options.world_size));
   HT_ASSIGN_OR_RETURN(const LocalRanks ranks,
                       MakeRanks(flags.device, model.target));
   auto shown = std::make_unique<runtime::ShownActivity>("tune");

@@ -35,6 +35,21 @@ TEST(PlanVerb, AnswersForAnySplit) {
             6);
 }
 
+// As many threads as a run would have.
+TEST(PlanVerb, CountsTheThreadsOfARun) {
+  std::map<std::string, std::string> three = OwnVariables();
+  three["OMP_NUM_THREADS"] = "3";
+  const auto plan = [&three](std::vector<std::string> more) {
+    more.insert(more.begin(), {"tools/halftone", "plan", Convnet()});
+    return Wait(Start("plan", more, three)).out;
+  };
+  EXPECT_THAT(plan({}), HasSubstr(" on rank 0 with 3 threads = "));
+  EXPECT_THAT(plan({"--threads", "2"}),
+              HasSubstr(" on rank 0 with 2 threads = "));
+  EXPECT_THAT(plan({"--max-batch", "--memory", "64MiB"}),
+              HasSubstr(" of 64.0 MiB per rank with 3 threads\n"));
+}
+
 // By what `tune` measured, which is not known before.
 TEST(PlanVerb, PredictsTheStep) {
   const std::string name = Temp("-roofline");

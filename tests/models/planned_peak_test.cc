@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/child.h"
@@ -14,6 +16,9 @@ namespace halftone {
 namespace {
 
 using nlohmann::json;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Case {
   std::string model, strategy;
@@ -49,7 +54,8 @@ json Parsed(const Result& result) {
 }
 
 // Entries beside train count: accumulate, average, those of dgc's stages, and
-// eval, of which each rank has its own part of the memory.
+// eval, of which each rank has its own part of the memory; and workspaces of
+// each thread.
 TEST(PlannedPeak, OfAPlanIsThatOfARun) {
   const std::vector<std::string> settings = {
       "train.seed=1",
@@ -66,20 +72,25 @@ TEST(PlannedPeak, OfAPlanIsThatOfARun) {
       for (const char* ranks : {"1", "2", "3"}) {
         if (ranks[0] == '3' && setting == "dist.virtual_shards=4") continue;
         SCOPED_TRACE(absl::StrCat(model, " ", setting, " on ", ranks));
+        const char* const threads = ranks[0] == '1' ? "5" : "2";
         const auto asked = [&](std::vector<std::string> args) {
           args.insert(args.begin(), "tools/halftone");
-          args.insert(args.begin() + 2,
-                      {absl::StrCat("models/", model, ".pbtxt"), "--set",
-                       "optimizer.momentum.momentum=0.9", "--level", "O1",
-                       "--target", "cpu", "--batch-size", "16", "--set",
-                       setting, "--ranks", ranks, "--json"});
+          args.insert(
+              args.begin() + 2,
+              {absl::StrCat("models/", model, ".pbtxt"), "--set",
+               "optimizer.momentum.momentum=0.9", "--level", "O1", "--target",
+               "cpu", "--batch-size", "16", "--set", setting, "--ranks", ranks,
+               "--threads", threads, "--json"});
           return Parsed(RunProgram(args));
         };
         const json plan = asked({"plan"});
         // 80 of them are evaluated.
-        const json run = asked({"run", "--data", "synthetic:320", "--epochs",
-                                "1", "--threads", "1"});
+        const json run =
+            asked({"run", "--data", "synthetic:320", "--epochs", "1"});
         EXPECT_EQ(plan["peak_bytes"], run["planned_bytes"]);
+        EXPECT_EQ(plan["threads"], absl::StrContains(setting, "shards")
+                                       ? 1
+                                       : std::stoi(threads));
       }
     }
   }
@@ -111,6 +122,29 @@ TEST(PlannedPeak, KeepsToABudget) {
     EXPECT_LE(run["planned_bytes"], budget);
     EXPECT_LE(run["peak_bytes"], budget);
   }
+}
+
+// A compiled model may be run with more samples than its budget was met for.
+TEST(PlannedPeak, ARunThatNeedsMoreThanTheBudgetSaysSo) {
+  const std::string model = NewPath("budget") + ".htc";
+  const Result compiled = RunProgram(
+      {"tools/halftone", "compile", "models/mnist_convnet.pbtxt", "--target",
+       "cpu", "--strategy", "models/mnist_o1.pbtxt", "--batch-size", "8",
+       "--memory-budget", "32MiB", "-o", model});
+  ASSERT_EQ(compiled.exit_code(), 0) << compiled.err;
+  EXPECT_THAT(compiled.out,
+              HasSubstr(" of 32.0 MiB at 8 samples on one rank of "));
+  const auto shown = [&](const char* batch) {
+    const Result run =
+        RunProgram({"tools/halftone", "run", model, "--data", "synthetic:1024",
+                    "--epochs", "1", "--threads", "1", "--batch-size", batch});
+    EXPECT_EQ(run.exit_code(), 0) << run.err;
+    return run.out + run.err;
+  };
+  EXPECT_THAT(shown("64"), Not(HasSubstr("memory_budget")));
+  EXPECT_THAT(shown("512"),
+              ContainsRegex("warning  a rank needs [0-9.]* MiB with 1 thread, "
+                            "train.memory_budget is 32.0 MiB: "));
 }
 
 }  // namespace

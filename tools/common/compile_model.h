@@ -14,19 +14,22 @@
 namespace halftone {
 namespace tools {
 
-// passes::Compile with the target's kernels and plans. Errors: also an unknown
+// passes::Compile with the target's kernels and plans. `threads`: compute
+// threads of a rank, whose workspaces count under train.memory_budget; 0: of
+// one rank that has this machine (ThreadsPerRank). Errors: also an unknown
 // target (kUsage).
 absl::StatusOr<CompiledModel> CompileModel(ModelFile source,
                                            const passes::Options& options,
                                            const std::string& target,
-                                           const passes::CompileFlags& flags);
+                                           const passes::CompileFlags& flags,
+                                           int threads = 0);
 
 // The same; a bug of the compiler (kCompilerBug) leaves a folder, which its
 // message names (tools/reproducer). `model`: the bytes that `source` is from,
 // asked for in that case alone.
 absl::StatusOr<CompiledModel> CompileOrLeaveReproducer(
     ModelFile source, const passes::Options& options, const std::string& target,
-    const passes::CompileFlags& flags,
+    const passes::CompileFlags& flags, int threads,
     absl::FunctionRef<absl::StatusOr<std::string>()> model);
 
 }  // namespace tools

@@ -15,7 +15,8 @@
 namespace halftone {
 namespace tools {
 
-absl::Status KeepFetched(CompiledModel* model, runtime::TrainConfig* config) {
+absl::Status KeepFetched(CompiledModel* model, int threads,
+                         runtime::TrainConfig* config) {
   const Entry* const train = model->program->FindEntry(kTrainEntry);
   if (train == nullptr) return absl::OkStatus();
   std::unique_ptr<Program> unlowered;
@@ -37,7 +38,7 @@ absl::Status KeepFetched(CompiledModel* model, runtime::TrainConfig* config) {
   }
   if (hidden.empty()) return absl::OkStatus();
   HT_ASSIGN_OR_RETURN(CompiledModel again,
-                      RecompileWith(*model, /*overrides=*/{}, hidden));
+                      RecompileWith(*model, /*overrides=*/{}, hidden, threads));
   *model = std::move(again);
   config->notes.push_back(absl::StrCat(
       "note     --fetch ", runtime::JoinFew(hidden, 5, ", "),

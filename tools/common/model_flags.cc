@@ -84,7 +84,7 @@ absl::StatusOr<CompiledModel> CompileFrom(
   HT_ASSIGN_OR_RETURN(const passes::Options options,
                       passes::ResolveOptions(strategy, flags.overrides));
   return CompileOrLeaveReproducer(std::move(source), options, TargetOf(flags),
-                                  flags.compile, model);
+                                  flags.compile, flags.threads, model);
 }
 
 absl::StatusOr<CompiledModel> FromItsSource(
@@ -203,9 +203,10 @@ passes::StrategyFile StrategyOf(const CompiledModel& model) {
 
 absl::StatusOr<CompiledModel> RecompileWith(
     const CompiledModel& model, const std::vector<passes::Override>& overrides,
-    const std::vector<std::string>& taps) {
+    const std::vector<std::string>& taps, int threads) {
   ModelFlags flags;
   flags.overrides = overrides;
+  flags.threads = threads;
   flags.compile.taps = taps;
   return Recompile(model, flags);
 }

@@ -29,6 +29,7 @@ struct ModelFlags {
   bool runs_here = false;                   // a .htc must be for this machine
   std::vector<passes::Override> overrides;  // in the order typed
   passes::CompileFlags compile;
+  int threads = 0;  // of a rank, as CompileModel takes them
   std::vector<std::string> op_libraries;
 };
 // --op-library, of every verb that reads models.
@@ -60,10 +61,10 @@ absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& flags,
                                             bool may_recompile);
 
 // Compiles a model again from the source kept in it, its own strategy changed.
-// `taps`: values of train to keep.
+// `taps`: values of train to keep. `threads`: as CompileModel takes them.
 absl::StatusOr<CompiledModel> RecompileWith(
     const CompiledModel& model, const std::vector<passes::Override>& overrides,
-    const std::vector<std::string>& taps = {});
+    const std::vector<std::string>& taps = {}, int threads = 0);
 // Its program as lowering finds it, which is what `taps` name.
 absl::StatusOr<std::unique_ptr<Program>> UnloweredProgram(
     const CompiledModel& model);

@@ -1,8 +1,10 @@
 #include "tools/common/planned_peak.h"
 
+#include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/targets/target.h"
 #include "runtime/gpu/targets.h"
+#include "runtime/log/words.h"
 
 namespace halftone {
 namespace tools {
@@ -40,6 +42,14 @@ absl::StatusOr<runtime::RunMemory> PlannedMemory(
     const runtime::RunQuestion& question) {
   HT_ASSIGN_OR_RETURN(const auto* kernels, runtime::KernelsOf(question.target));
   return runtime::MemoryOfRun(question, *kernels);
+}
+
+std::string ThreadsText(const char* preposition,
+                        const runtime::RunQuestion& question) {
+  const Target* const target = FindTarget(question.target);
+  if (target != nullptr && target->is_gpu()) return "";
+  return absl::StrCat(preposition,
+                      runtime::Count(runtime::ThreadsOf(question), "thread"));
 }
 
 }  // namespace tools

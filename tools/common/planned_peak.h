@@ -29,6 +29,11 @@ absl::StatusOr<int64_t> PeakOf(const Program& program,
 absl::StatusOr<runtime::RunMemory> PlannedMemory(
     const runtime::RunQuestion& question);
 
+// " of 2 threads": what it counts, behind the preposition; empty where there
+// are none to count, on GPUs.
+std::string ThreadsText(const char* preposition,
+                        const runtime::RunQuestion& question);
+
 }  // namespace tools
 }  // namespace halftone
 

@@ -9,8 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "graph/base/error.h"
+#include "graph/base/text.h"
 #include "graph/io/model_reader.h"
 #include "graph/targets/target.h"
+#include "passes/options/byte_text.h"
 #include "runtime/collective/connect.h"
 #include "runtime/data/data_format.h"
 #include "runtime/device/host_info.h"
@@ -21,6 +23,7 @@
 #include "tools/common/gpu_ranks.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/model_path.h"
+#include "tools/common/planned_peak.h"
 
 namespace halftone {
 namespace tools {
@@ -35,7 +38,7 @@ std::string Variable(const runtime::Environment& env, const char* name) {
 
 absl::Status AddThreadRanks(const RankFlags& flags, LocalRanks* local) {
   const int ranks = std::max(1, flags.ranks);
-  const int threads = ThreadsPerRank(flags, ranks);
+  const int threads = ThreadsPerRank(flags.threads, ranks);
   local->communicators =
       ranks == 1 ? std::vector<std::unique_ptr<runtime::Communicator>>()
                  : runtime::MakeInProcessCommunicators(
@@ -67,7 +70,7 @@ absl::Status AddLaunchedRank(const RankFlags& flags,
                               local);
   }
   local->communicators.push_back(std::move(communicator));
-  const int threads = ThreadsPerRank(flags, place.local_world_size);
+  const int threads = ThreadsPerRank(flags.threads, place.local_world_size);
   local->devices.push_back(runtime::MakeCpuDevice(place.local_rank, threads));
   // Ranks that share out the machine wait for each other in every step: two
   // that compute on one core take twice as long.
@@ -91,8 +94,8 @@ absl::Status CheckTargets(const LocalRanks& local, const std::string& target) {
 
 }  // namespace
 
-int ThreadsPerRank(const RankFlags& flags, int ranks_here) {
-  if (flags.threads > 0) return flags.threads;
+int ThreadsPerRank(int asked, int ranks_here) {
+  if (asked > 0) return asked;
   int threads = 0;
   const char* omp = std::getenv("OMP_NUM_THREADS");
   if (omp != nullptr && absl::SimpleAtoi(omp, &threads) && threads > 0) {
@@ -101,16 +104,28 @@ int ThreadsPerRank(const RankFlags& flags, int ranks_here) {
   return std::max(1, runtime::UsableCores() / std::max(1, ranks_here));
 }
 
+int ThreadsHere(const RankFlags& flags) {
+  if (flags.ranks > 0) return ThreadsPerRank(flags.threads, flags.ranks);
+  const auto place = runtime::FindRank(runtime::CurrentEnvironment());
+  return ThreadsPerRank(flags.threads,
+                        place.ok() ? place->local_world_size : 1);
+}
+
+Flag AddThreadsFlag(Verb verb, int* threads) {
+  return verb
+      .AddOption("--threads", threads,
+                 "compute threads per rank; default: OMP_NUM_THREADS, else "
+                 "cores / ranks")
+      .InRange(1, kMostThreads);
+}
+
 void AddRankFlags(Verb verb, RankFlags* flags) {
   verb.AddOption("--ranks", &flags->ranks,
                  "ranks as threads of this process (or use halftone launch)")
       .InRange(1, kMostRanks);
   verb.AddOption("--gpus", &flags->gpus,
                  "one rank per listed GPU; ranks may share one: 0,0");
-  verb.AddOption("--threads", &flags->threads,
-                 "compute threads per rank; default: OMP_NUM_THREADS, else "
-                 "cores / ranks")
-      .InRange(1, kMostThreads);
+  AddThreadsFlag(verb, &flags->threads);
   verb.AddOption("--connect-timeout", &flags->connect_timeout,
                  "seconds to wait for a rank that does not arrive")
       .Seconds();
@@ -249,6 +264,38 @@ bool Accepts(const CompiledModel& model, const std::string& path,
 }
 
 }  // namespace
+
+void NoteThreads(const CompiledModel& model, const RankFlags& flags,
+                 const LocalRanks& ranks, runtime::TrainConfig* config) {
+  const proto::Dist& dist = config->strategy.dist();
+  if (flags.threads > 1 && dist.has_virtual_shards()) {
+    config->notes.push_back(absl::StrCat(
+        "note     --threads ", flags.threads,
+        ": a CPU rank computes with 1, as dist.virtual_shards asks for bits "
+        "that do not depend on threads"));
+  }
+  const proto::Train& train = config->strategy.train();
+  const auto budget = passes::BytesFromText(train.memory_budget());
+  if (!budget) return;
+  runtime::RunQuestion question;
+  question.program = model.program.get();
+  question.dist = &dist;
+  question.target = model.target;
+  question.ranks = ranks.communicators[0]->world_size();
+  question.threads = ThreadsHere(flags);
+  question.batch = train.batch_size() > 0
+                       ? train.batch_size()
+                       : train.batch_size_per_rank() * question.ranks;
+  const auto memory = PlannedMemory(question);
+  // What else is wrong with it, the run says.
+  if (!memory.ok() || memory->bytes() <= *budget) return;
+  config->notes.push_back(absl::StrCat(
+      "warning  a rank needs ", HumanBytes(memory->bytes()),
+      ThreadsText(" with ", question), ", train.memory_budget is ",
+      HumanBytes(*budget),
+      ": it was met for other threads, ranks or samples; compile the model "
+      "again for these"));
+}
 
 absl::Status FillConfig(const CompiledModel& model,
                         runtime::TrainConfig* config) {

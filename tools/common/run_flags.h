@@ -25,9 +25,14 @@ struct RankFlags {
   double connect_timeout = 60, timeout = 60;  // seconds
 };
 void AddRankFlags(Verb verb, RankFlags* flags);
-// --threads, else OMP_NUM_THREADS (which our launcher sets), else an equal
-// share of the cores for each of `ranks_here` ranks of this machine.
-int ThreadsPerRank(const RankFlags& flags, int ranks_here);
+// --threads.
+Flag AddThreadsFlag(Verb verb, int* threads);
+// What --threads `asked` for, else OMP_NUM_THREADS (which our launcher sets),
+// else an equal share of the cores for each of `ranks_here` ranks of this
+// machine.
+int ThreadsPerRank(int asked, int ranks_here);
+// Of each rank of this process.
+int ThreadsHere(const RankFlags& flags);
 // --max-unpack.
 void AddMaxUnpackFlag(Verb verb, runtime::TrainConfig* config);
 // Returns --data, which is required.
@@ -64,6 +69,12 @@ absl::StatusOr<LocalRanks> MakeRanks(const RankFlags& flags,
 // The target of a run that names none: that of the GPUs it is told to use,
 // "cpu" for plain ranks of ours, else this machine's.
 absl::StatusOr<std::string> TargetOfRun(const RankFlags& flags);
+
+// What a run should be told of its threads: that virtual shards have one, and
+// that a rank needs more than train.memory_budget, which was met for other
+// threads, ranks or samples.
+void NoteThreads(const CompiledModel& model, const RankFlags& flags,
+                 const LocalRanks& ranks, runtime::TrainConfig* config);
 
 // Strategy and identity of the model, which outlives the config's use; data,
 // out and cadences stay as they are.

@@ -16,6 +16,7 @@
 #include "passes/options/options.h"
 #include "runtime/log/words.h"
 #include "tools/common/json_text.h"
+#include "tools/common/planned_peak.h"
 #include "tools/report/inspect_report.h"
 #include "tools/report/opt_report.h"
 
@@ -137,7 +138,8 @@ std::string GradientsText(const ModelFacts& facts) {
 
 std::string MemoryText(const ModelFacts& facts) {
   return absl::StrCat(HumanBytes(facts.peak_bytes), " at ",
-                      Count(facts.samples, "sample"), " on one rank, ",
+                      Count(facts.samples, "sample"), " on one rank",
+                      ThreadsText(" of ", QuestionOf(*facts.model, 0, 1)), ", ",
                       HumanBytes(facts.state.total()),
                       " of it state; other splits: halftone plan");
 }

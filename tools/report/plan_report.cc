@@ -32,6 +32,7 @@ using runtime::ArenaKind;
 using runtime::Name;
 using runtime::Plan;
 using runtime::RunMemory;
+using runtime::ThreadsOf;
 using runtime::TotalOf;
 using Json = nlohmann::ordered_json;
 
@@ -160,22 +161,24 @@ Json ToJson(const CompiledModel& model, const PlanQuestion& question,
   if (const std::string remark = Remark(batch, ranks); !remark.empty()) {
     notes.push_back(remark);
   }
-  return {{"schema", 1},
-          {"entry", plan.entry},
-          {"ranks", ranks},
-          {"batch", batch},
-          {"samples_of_rank_0", plan.symbols[0]},
-          {"peak_bytes", memory.bytes()},
-          {"arenas", arenas},
-          {"entries", entries},
-          {"optimizer_bytes",
-           OptimizerBytes(*model.program,
-                          runtime::LayOutState(*model.program, ranks))},
-          {"buckets", BucketsJson(model.report)},
-          {"all_reduces", all_reduces},
-          {"steps", plan.steps.size()},
-          {"inlined_fusions", Inlined(plan)},
-          {"notes", notes}};
+  return {
+      {"schema", 1},
+      {"entry", plan.entry},
+      {"ranks", ranks},
+      {"batch", batch},
+      {"threads", ThreadsOf(QuestionOf(model, batch, ranks, question.threads))},
+      {"samples_of_rank_0", plan.symbols[0]},
+      {"peak_bytes", memory.bytes()},
+      {"arenas", arenas},
+      {"entries", entries},
+      {"optimizer_bytes",
+       OptimizerBytes(*model.program,
+                      runtime::LayOutState(*model.program, ranks))},
+      {"buckets", BucketsJson(model.report)},
+      {"all_reduces", all_reduces},
+      {"steps", plan.steps.size()},
+      {"inlined_fusions", Inlined(plan)},
+      {"notes", notes}};
 }
 
 // "10 in 2 buckets: f16 57,876 B (6), f32 384 B (4)".
@@ -246,9 +249,17 @@ std::string EntriesText(const RunMemory& memory, const Plan& plan) {
                       " is shown below, others with --entry\n");
 }
 
-std::string PeakText(const PlanQuestion& question, const RunMemory& memory) {
-  std::string text =
-      absl::StrCat("peak         ", HumanBytes(memory.bytes()), " on rank 0");
+// " with 2 threads"; empty on GPUs.
+std::string WithThreads(const CompiledModel& model,
+                        const PlanQuestion& question) {
+  return ThreadsText(" with ", QuestionOf(model, /*batch=*/0, question.ranks,
+                                          question.threads));
+}
+
+std::string PeakText(const CompiledModel& model, const PlanQuestion& question,
+                     const RunMemory& memory) {
+  std::string text = absl::StrCat("peak         ", HumanBytes(memory.bytes()),
+                                  " on rank 0", WithThreads(model, question));
   if (!question.entry.empty()) {
     absl::StrAppend(&text, " for ", question.entry, " alone");
   }
@@ -281,13 +292,16 @@ std::string Collectives(const Plan& plan) {
 // Compiled again so that so many samples of a rank fit; an error where they
 // cannot.
 absl::StatusOr<CompiledModel> FittedTo(const CompiledModel& model,
-                                       int64_t samples, int64_t limit) {
+                                       int64_t samples, int64_t limit,
+                                       int threads) {
   const char* batch = model.strategy.train().batch_size() > 0
                           ? "train.batch_size"
                           : "train.batch_size_per_rank";
   return RecompileWith(
-      model, {{batch, absl::StrCat(samples), "--max-batch"},
-              {"train.memory_budget", absl::StrCat(limit), "--max-batch"}});
+      model,
+      {{batch, absl::StrCat(samples), "--max-batch"},
+       {"train.memory_budget", absl::StrCat(limit), "--max-batch"}},
+      /*taps=*/{}, threads);
 }
 
 }  // namespace
@@ -304,8 +318,10 @@ absl::StatusOr<AskedPlan> PlanAsked(const CompiledModel& model,
   const int ranks = question.ranks;
   HT_ASSIGN_OR_RETURN(const int64_t batch, BatchFor(model, question));
   HT_ASSIGN_OR_RETURN(const std::string entry, EntryFor(model, question));
+  const runtime::RunQuestion run =
+      QuestionOf(model, batch, ranks, question.threads);
   HT_ASSIGN_OR_RETURN(const std::vector<runtime::BoundEntry> bound,
-                      runtime::EntriesOfRun(QuestionOf(model, batch, ranks)));
+                      runtime::EntriesOfRun(run));
   int64_t samples = -1;
   for (const runtime::BoundEntry& of_run : bound) {
     if (of_run.entry == entry) samples = std::max(samples, of_run.samples);
@@ -313,7 +329,7 @@ absl::StatusOr<AskedPlan> PlanAsked(const CompiledModel& model,
   // No run has it so: average on one rank.
   if (samples < 0) samples = (batch + ranks - 1) / ranks;
   HT_ASSIGN_OR_RETURN(Plan plan,
-                      PlanFor(model, entry, samples, ranks, question.threads));
+                      PlanFor(model, entry, samples, ranks, ThreadsOf(run)));
   return AskedPlan{batch, std::move(plan)};
 }
 
@@ -324,10 +340,10 @@ absl::StatusOr<std::string> PlanText(const CompiledModel& model,
                       MemoryAsked(model, question, asked));
   const Plan& plan = asked.plan;
   if (json) return JsonText(ToJson(model, question, asked, memory));
-  std::string text =
-      absl::StrCat("ranks        ", question.ranks, " on ", model.target,
-                   ", batch ", runtime::SplitText(asked.batch, question.ranks),
-                   "\n", PeakText(question, memory), EntriesText(memory, plan));
+  std::string text = absl::StrCat(
+      "ranks        ", question.ranks, " on ", model.target, ", batch ",
+      runtime::SplitText(asked.batch, question.ranks), "\n",
+      PeakText(model, question, memory), EntriesText(memory, plan));
   absl::StrAppend(&text, "largest      ",
                   absl::StrJoin(runtime::LargestBuffers(plan, 4), ", "), "\n");
   text += OptimizerText(model, question.ranks);
@@ -375,7 +391,7 @@ absl::StatusOr<std::string> MaxBatchText(const CompiledModel& model,
   const auto try_samples = [&](int64_t samples) -> absl::StatusOr<bool> {
     absl::StatusOr<CompiledModel> fitted;
     if (!budget.empty()) {
-      fitted = FittedTo(model, samples, limit);
+      fitted = FittedTo(model, samples, limit, question.threads);
       if (!fitted.ok() && samples > 1) return false;
       HT_RETURN_IF_ERROR(fitted.status());
     }
@@ -402,16 +418,17 @@ absl::StatusOr<std::string> MaxBatchText(const CompiledModel& model,
                             HumanBytes(limit));
   }
   if (json) {
-    const nlohmann::ordered_json object = {{"schema", 1},
-                                           {"ranks", ranks},
-                                           {"max_batch", fits * ranks},
-                                           {"peak_bytes", peak},
-                                           {"memory", limit}};
+    const int threads =
+        ThreadsOf(QuestionOf(model, fits * ranks, ranks, question.threads));
+    const nlohmann::ordered_json object = {
+        {"schema", 1},        {"ranks", ranks},
+        {"threads", threads}, {"max_batch", fits * ranks},
+        {"peak_bytes", peak}, {"memory", limit}};
     return JsonText(object);
   }
   return absl::StrCat("max batch    ", runtime::SplitText(fits * ranks, ranks),
                       ": ", HumanBytes(peak), " of ", HumanBytes(limit),
-                      " per rank\n");
+                      " per rank", WithThreads(model, question), "\n");
 }
 
 }  // namespace tools

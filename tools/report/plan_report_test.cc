@@ -35,6 +35,26 @@ TEST(PlanReport, SplitsTheBatch) {
   EXPECT_THAT(Text({2, 31}), HasSubstr("batch 31 = 16 + 15\n"));
 }
 
+// Each of them has its own workspaces.
+TEST(PlanReport, CountsThreads) {
+  const auto peak = [](int threads) {
+    const auto json =
+        Parsed(PlanText(Convnet(), {1, 0, "", threads}, /*json=*/true));
+    EXPECT_EQ(json["threads"], threads);
+    return json["peak_bytes"].get<int64_t>();
+  };
+  EXPECT_GT(peak(8), peak(1));
+  EXPECT_THAT(Text({1, 0, "", 8}), HasSubstr(" on rank 0 with 8 threads = "));
+  EXPECT_THAT(Text({1, 0}), HasSubstr(" on rank 0 with 1 thread = "));
+  const auto most = [](int threads) {
+    const auto json = Parsed(MaxBatchText(Convnet(), {1, 0, "", threads},
+                                          /*memory=*/"32MiB", /*json=*/true));
+    EXPECT_EQ(json["threads"], threads);
+    return json["max_batch"].get<int64_t>();
+  };
+  EXPECT_LT(most(8), most(1));
+}
+
 TEST(PlanReport, RemarksOnRanksWithoutSamples) {
   const std::string text = Text({128, 0});
   EXPECT_THAT(text, HasSubstr("batch 64 on 64 of 128 ranks\n"));
@@ -86,7 +106,7 @@ TEST(PlanReport, OtherEntriesOfTheTraining) {
                             "[^,]* share the peak; train is shown below, "
                             "others with --entry\n"));
   EXPECT_THAT(*plan("average"),
-              AllOf(HasSubstr(" on rank 0 for average alone = "),
+              AllOf(HasSubstr(" on rank 0 with 1 thread for average alone = "),
                     Not(HasSubstr("entries "))));
   // Parameters are averaged there, and gradients summed nowhere.
   EXPECT_THAT(*plan("average"), HasSubstr("all-reduces  f32 "));
