@@ -18,7 +18,7 @@ using PeakUnder = absl::FunctionRef<absl::StatusOr<int64_t>(
 
 // The options with the memory.recompute.within that train.memory_budget, which
 // is set, asks for, or without memory.compress where a step needs no more
-// anyway: what is compressed is chosen with it. At most 18 questions. `rank`:
+// anyway: what is compressed is chosen with it. At most 64 questions. `rank`:
 // for whom `peak` answers, "one rank". `note`: what was found. Errors (kModel):
 // the budget cannot be met, with the least that was found; those of `peak`.
 absl::StatusOr<Options> FitToBudget(const Options& options, PeakUnder peak,
