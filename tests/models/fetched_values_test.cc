@@ -148,7 +148,8 @@ TEST_P(FetchedValues, AreThoseOfTheUnfusedProgram) {
     CompiledModel kept = Fused();
     TrainConfig config;
     config.fetches = names;
-    const absl::Status status = tools::KeepFetched(&kept, &config);
+    const absl::Status status =
+        tools::KeepFetched(&kept, /*threads=*/1, &config);
     ASSERT_TRUE(status.ok()) << status;
     ASSERT_EQ(config.notes.size(), 1u);
     for (const int ranks : {1, 2}) {
@@ -179,7 +180,8 @@ TEST(FetchedGlobs, MatchWhatTheModelHas) {
   ASSERT_TRUE(model.ok()) << model.status();
   TrainConfig config;
   config.fetches = {"relu1*", "bn1.gra*"};
-  const absl::Status status = tools::KeepFetched(&*model, &config);
+  const absl::Status status =
+      tools::KeepFetched(&*model, /*threads=*/1, &config);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_THAT(config.fetches,
               ::testing::IsSupersetOf({"relu1", "relu1.grad", "bn1.grad"}));
