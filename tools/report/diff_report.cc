@@ -15,6 +15,7 @@
 #include "google/protobuf/util/message_differencer.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/strategy/fields.h"
 #include "graph/text/text.h"
 #include "nlohmann/json.hpp"
 #include "runtime/log/words.h"
@@ -186,7 +187,8 @@ void CompareCasts(const ModelFacts& before, const ModelFacts& after,
   const auto come = Without(new_names.casts, old_names.casts);
   if (!gone.empty()) lines.push_back("- " + Few(gone));
   if (!come.empty()) lines.push_back("+ " + Few(come));
-  if (before.standalone != after.standalone) {
+  if (before.standalone != after.standalone ||
+      before.standalone_bytes != after.standalone_bytes) {
     lines.push_back(absl::StrCat(
         "standalone ", before.standalone, " -> ", after.standalone, ", ",
         Signed(after.standalone_bytes - before.standalone_bytes), " B/step"));
@@ -214,9 +216,11 @@ void CompareReductions(const ModelFacts& before, const ModelFacts& after,
   }
 }
 
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
 // In lists of names order means nothing.
 void SortNames(proto::Amp* amp) {
-  using google::protobuf::FieldDescriptor;
   for (int i = 0; i < amp->GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor* const field = amp->GetDescriptor()->field(i);
     if (!field->is_repeated() ||
@@ -230,6 +234,40 @@ void SortNames(proto::Amp* amp) {
     for (int k = 0; k < names.size(); ++k) sorted.push_back(names.Get(k));
     std::sort(sorted.begin(), sorted.end());
     for (int k = 0; k < names.size(); ++k) names.Set(k, sorted[k]);
+  }
+}
+
+std::string SettingText(const Message& message, const FieldDescriptor& field) {
+  if (!message.GetReflection()->HasField(message, &field)) return "unset";
+  if (field.message_type() == nullptr) return ValueText(message, field);
+  const std::string said =
+      message.GetReflection()->GetMessage(message, &field).ShortDebugString();
+  return said.empty() ? "{ }" : absl::StrCat("{ ", said, " }");
+}
+
+// "optimizer.clip: unset -> { global_norm: 1 }" for each field that one of them
+// has, and whose absence says something; such fields are gone from both then.
+void TakePresence(const std::string& path, Message* before, Message* after,
+                  std::vector<std::string>* lines) {
+  const auto& descriptor = *before->GetDescriptor();
+  const auto& reflection = *before->GetReflection();
+  for (int i = 0; i < descriptor.field_count(); ++i) {
+    const FieldDescriptor* const field = descriptor.field(i);
+    if (field->is_repeated()) continue;
+    const std::string name = absl::StrCat(path, field->name());
+    const bool old_one = reflection.HasField(*before, field);
+    const bool new_one = reflection.HasField(*after, field);
+    const bool tells = field->containing_oneof() != nullptr ||
+                       !halftone::FactsOf(*field).unset().empty();
+    if (old_one != new_one && tells) {
+      lines->push_back(absl::StrCat(name, ": ", SettingText(*before, *field),
+                                    " -> ", SettingText(*after, *field)));
+      reflection.ClearField(before, field);
+      reflection.ClearField(after, field);
+    } else if ((old_one || new_one) && field->message_type() != nullptr) {
+      TakePresence(name + ".", reflection.MutableMessage(before, field),
+                   reflection.MutableMessage(after, field), lines);
+    }
   }
 }
 
@@ -251,6 +289,7 @@ std::vector<std::string> CompareSettings(const CompiledModel& before,
   }
   SortNames(old_one.mutable_amp());
   SortNames(new_one.mutable_amp());
+  TakePresence("", &old_one, &new_one, &lines);
   MessageDifferencer differ;
   // A field that an older compiler did not know has its default.
   differ.set_message_field_comparison(MessageDifferencer::EQUIVALENT);

@@ -44,6 +44,10 @@ TEST(DiffReport, SettingsByField) {
       {{"train.seed", "7", "--set"}, "train.seed: 1 -> 7"},
       {{"train.epochs", "9", "--epochs"}, "train.epochs: 5 -> 9"},
       {{"train.tail", "drop", "--set"}, "train.tail: \"exact\" -> \"drop\""},
+      // That it is there is the setting; what it says are defaults.
+      {{"train.augment.random_resized_crop.scale_min", "0.08", "--set"},
+       "train.augment.random_resized_crop: unset -> { scale_min: 0.08 "
+       "scale_max: 1 ratio_min: 0.75 ratio_max: 1.3333333333333333 }"},
   };
   for (const auto& [override_, text] : kCases) {
     EXPECT_EQ(TextOfChange({override_}),
