@@ -92,15 +92,21 @@ std::vector<Step> ChainOf(const CompiledModel& model, const proto::OpRow* op) {
   return chain;
 }
 
+// Or a part of it, which stays f32 as well.
 bool DefinesLoss(const CompiledModel& model, const proto::OpRow& op) {
-  return FindProducer(model, model.source.model->loss().var()) == &op;
+  bool defines = FindProducer(model, model.program->loss.var) == &op;
+  for (const LossPart& part : model.program->loss.parts) {
+    defines |= FindProducer(model, part.name) == &op ||
+               FindProducer(model, part.weighted) == &op;
+  }
+  return defines;
 }
 
 // How to turn the decision of one of the model's own ops over.
 std::vector<Change> ChangesOf(const CompiledModel& model,
                               const proto::OpRow& op) {
   const std::string& reason = op.reason();
-  if (reason == "NO_FLOAT_INPUT" || reason == "NO_KERNEL" ||
+  if (reason == "NO_FLOAT_INPUT" || reason == "NO_KERNEL" || reason == "LOSS" ||
       DefinesLoss(model, op)) {
     return {};
   }

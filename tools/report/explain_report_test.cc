@@ -124,6 +124,22 @@ TEST(ExplainReport, WhatCannotBeChangedOffersNoFlag) {
   EXPECT_THAT(Explained(o0, "fc"), HasSubstr("change   --level O1"));
 }
 
+// The losses that a loss adds up stay f32 as it does.
+TEST(ExplainReport, PartsOfALossOfferNoFlag) {
+  const CompiledModel model = CompileText(R"(
+      name: "m"
+      feed { name: "x" dims: [-1, 4] }
+      op { type: "relu" in { slot: "X" var: "x" } out { slot: "Out" var: "a" } }
+      op { type: "mean" in { slot: "X" var: "a" } out { slot: "Out" var: "p" } }
+      op { type: "tanh" in { slot: "X" var: "x" } out { slot: "Out" var: "b" } }
+      op { type: "mean" in { slot: "X" var: "b" } out { slot: "Out" var: "q" } }
+      loss { var: "l" mean_over: "a" part { var: "p" }
+             part { var: "q" weight: 0.5 } })");
+  for (const char* name : {"p", "q", "q.weighted"}) {
+    EXPECT_THAT(Explained(model, name), Not(HasSubstr("change")));
+  }
+}
+
 TEST(ExplainReport, NotesOfTheOp) {
   EXPECT_THAT(Explained(Convnet(), "fc"), HasSubstr("note     D8: conv1 (1"));
   EXPECT_THAT(Explained(Convnet(), "conv2"), Not(HasSubstr("D8")));
