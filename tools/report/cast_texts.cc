@@ -23,21 +23,27 @@ bool CastTexts::IsGradientOfCast(const proto::CastRow& cast) const {
          names_.count(cast.because_of(0)) > 0;
 }
 
-std::string CastTexts::For(const proto::CastRow& cast) const {
-  if (cast.role() == "forward") return absl::StrJoin(cast.for_op(), " ");
-  return absl::StrCat("backward of ",
-                      IsGradientOfCast(cast)
-                          ? "the above"
-                          : absl::StrJoin(cast.because_of(), " "));
-}
-
-std::string CastTexts::Fate(const proto::CastRow& cast) const {
-  if (cast.fate() != "folded" || cast.into_size() == 0) return cast.fate();
-  return absl::StrCat("folded into ", absl::StrJoin(cast.into(), " "));
+CastTexts::Row CastTexts::Next(const proto::CastRow& cast) {
+  Row row;
+  const bool of_above = IsGradientOfCast(cast) && cast.because_of(0) == above_;
+  if (cast.role() == "forward") {
+    row.of = absl::StrJoin(cast.for_op(), " ");
+  } else {
+    row.of = absl::StrCat(
+        "backward of ",
+        of_above ? "the above" : absl::StrJoin(cast.because_of(), " "));
+  }
+  const bool taken = cast.fate() == "folded" && cast.into_size() > 0;
+  row.fate = taken
+                 ? absl::StrCat("folded into ", absl::StrJoin(cast.into(), " "))
+                 : cast.fate();
+  row.without = of_above ? "(same)" : Without(cast);
+  above_ = cast.name();
+  return row;
 }
 
 std::string CastTexts::Without(const proto::CastRow& cast) {
-  if (IsGradientOfCast(cast)) return "(same)";
+  if (IsGradientOfCast(cast)) return absl::StrCat("as ", cast.because_of(0));
   if (cast.role() != "forward" || cast.to() != "f32") return "-";
   std::set<std::string> types;
   for (const std::string& reader : cast.for_op()) {

@@ -16,26 +16,34 @@ class CastTexts {
   // `facts` outlive it.
   explicit CastTexts(const ModelFacts& facts);
 
-  // "conv1", "backward of the above".
-  std::string For(const proto::CastRow& cast) const;
-  // "standalone", "cell", "folded into ce ce.grad".
-  std::string Fate(const proto::CastRow& cast) const;
-  // How a cast that something black asked for could be spared, and what then:
-  // "--white softmax: moves to probabilities, 3,840 B", "--white mean: gone".
-  // Models of at most kMostTried ops are compiled with the flag to know.
-  std::string Without(const proto::CastRow& cast);
+  struct Row {
+    // "conv1"; "backward of the above", where that is the cast of the row
+    // before, else "backward of logits.cast_fp32".
+    std::string of;
+    // "standalone", "cell", "folded into ce ce.grad".
+    std::string fate;
+    // How a cast that something black asked for could be spared, and what then:
+    // "--white softmax: moves to probabilities, 3,840 B", "--white mean: gone".
+    // Models of at most kMostTried ops are compiled with the flag to know. Of
+    // a gradient of a cast: "(same)", or "as logits.cast_fp32".
+    std::string without;
+  };
+  // Of the table's next row.
+  Row Next(const proto::CastRow& cast);
 
   static constexpr int kMostTried = 5000;
 
  private:
-  // Whether it is the gradient of a forward cast, which stands above it.
+  // Whether it is the gradient of a cast, the one that it names.
   bool IsGradientOfCast(const proto::CastRow& cast) const;
+  std::string Without(const proto::CastRow& cast);
   std::string EffectOf(const std::set<std::string>& types) const;
 
   const ModelFacts& facts_;
   std::map<std::string, const proto::OpRow*> ops_;        // the model's own
   std::set<std::string> names_;                           // of all casts
   std::map<std::set<std::string>, std::string> effects_;  // by op types
+  std::string above_;  // the cast of the row before
 };
 
 }  // namespace tools

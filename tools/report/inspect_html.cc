@@ -37,14 +37,15 @@ std::string CastsHtml(const ModelFacts& facts) {
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> classes;
   for (const proto::CastRow& cast : facts.model->casts.all()) {
+    const CastTexts::Row row = texts.Next(cast);
     rows.push_back(
         {cast.name(), cast.from(), cast.to(),
          cast.for_op_size() == 0 ? "the update"
                                  : absl::StrJoin(cast.for_op(), " "),
          absl::StrCat(cast.reason(), cast.because_of_size() > 0 ? " <- " : "",
                       absl::StrJoin(cast.because_of(), " ")),
-         WithCommas(passes::BytesPerStep(cast, facts.samples)),
-         texts.Fate(cast), texts.Without(cast)});
+         WithCommas(passes::BytesPerStep(cast, facts.samples)), row.fate,
+         row.without});
     classes.push_back(ColourOf(cast.to()));
   }
   return HtmlTable({"cast", "from", "to", "for", "reason", ">bytes/step",

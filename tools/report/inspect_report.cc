@@ -164,9 +164,10 @@ std::string CastsTable(const ModelFacts& facts, const InspectOptions& options) {
       continue;
     }
     ++shown;
-    table.Add({cast.name(), cast.from(), cast.to(), texts.For(cast),
+    CastTexts::Row row = texts.Next(cast);
+    table.Add({cast.name(), cast.from(), cast.to(), std::move(row.of),
                WithCommas(passes::BytesPerStep(cast, facts.samples)),
-               texts.Fate(cast), texts.Without(cast)});
+               std::move(row.fate), std::move(row.without)});
   }
   if (!options.all && options.scope.empty()) AddCellLine(facts, &table);
   table.RightAlign(4);

@@ -14,6 +14,7 @@ namespace halftone {
 namespace tools {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -64,6 +65,16 @@ TEST(InspectReport, OfAScope) {
   EXPECT_THAT(std::string(none.status().message()),
               HasSubstr("--scope bm1: matches no op and no cast value; "
                         "nearest: bn1"));
+}
+
+// "The above" is said where it stands above.
+TEST(InspectReport, TheCastOfAGradientIsNamed) {
+  const auto alone =
+      InspectText(FixedFacts(Convnet()), {false, "logits.grad*"});
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_THAT(*alone, ContainsRegex("logits.grad +f32 +f16 +backward of "
+                                    "logits.cast_fp32 .* as logits.cast_fp32"));
+  EXPECT_THAT(*alone, Not(HasSubstr("the above")));
 }
 
 TEST(InspectReport, ACastThatMovesSaysWhere) {
