@@ -25,7 +25,7 @@ constexpr NoteDoc kNoteDocs[] = {
      "them: its statistics are summed where the convolution before it writes, "
      "and what it makes goes straight to its readers. The bytes are those of "
      "one sample that need not be moved; `saves` of each channel_stats has its "
-     "share. GPU targets only."},
+     "share."},
     {"F2", "kernels less exact than their ops",
      "A library's kernel is less exact than the op with what that keeps in "
      "f32. It takes scale and bias of a batch norm that is fused into the "

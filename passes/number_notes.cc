@@ -76,11 +76,9 @@ NumberNote ConstantsOutsideF16(const Block& block) {
 // ---- N2.
 
 NumberNote LongSums(const Block& block) {
-  NumberNote note = {"N2",
-                     {},
-                     {},
-                     ": sums in f16 are infinite above 65,504; "
-                     "--black reduce_sum keeps them in f32"};
+  NumberNote note = {"N2", {}, {}, ": sums in f16 are infinite above 65,504; "};
+  std::string flags;
+  bool asked_for = false;
   for (const char* type : {"reduce_sum", "cumsum"}) {
     for (OpId id : OpsOfType(block, type)) {
       const Op& op = block.op(id);
@@ -94,8 +92,14 @@ NumberNote LongSums(const Block& block) {
       note.ops.emplace_back(block.name(op));
       note.labels.push_back(
           absl::StrCat(note.ops.back(), " (", WithCommas(count), " summands)"));
+      asked_for |= op.decision.reason == Reason::kUserWhite;
+      if (!absl::EndsWith(flags, type)) {
+        absl::StrAppend(&flags, flags.empty() ? "" : " ", "--black ", type);
+      }
     }
   }
+  note.rest += asked_for ? "without your white list they stay in f32"
+                         : absl::StrCat(flags, " keeps them in f32");
   return note;
 }
 

@@ -86,7 +86,7 @@ TEST(NumberNotes, LongSumsInF16) {
       {"amp.custom_white_list", "reduce_sum", "--white"}};
   EXPECT_EQ(NoteOf(ReportOf(sum, white), "N2"),
             "s (5,000 summands): sums in f16 are infinite above 65,504; "
-            "--black reduce_sum keeps them in f32");
+            "without your white list they stay in f32");
 }
 
 TEST(NumberNotes, WhatLosesBetweenTwoOps) {
