@@ -70,7 +70,7 @@ TEST(InspectReport, OfAScope) {
 // "The above" is said where it stands above.
 TEST(InspectReport, TheCastOfAGradientIsNamed) {
   const auto alone =
-      InspectText(FixedFacts(Convnet()), {false, "logits.grad*"});
+      InspectText(FixedFacts(Convnet()), {false, "logits.cast_fp32.grad*"});
   ASSERT_TRUE(alone.ok()) << alone.status();
   EXPECT_THAT(*alone, ContainsRegex("logits.grad +f32 +f16 +backward of "
                                     "logits.cast_fp32 .* as logits.cast_fp32"));
