@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "graph/base/dtype.h"
 #include "graph/base/half.h"
+#include "graph/base/shell_word.h"
 #include "graph/base/text.h"
 #include "graph/schema/op_schema.h"
 #include "passes/rewrite/rewrite.h"
@@ -270,11 +271,12 @@ NumberNote IslandNotes::AtEnd(const Block& block) const {
     absl::c_copy(island.ops, std::back_inserter(note.ops));
   }
   note.labels = note.ops;
-  note.rest = absl::StrCat(
-      ": casts around them move ", HumanBytes(cost), " per sample to save ",
-      HumanBytes(saved),
-      note.ops.size() == 1 ? absl::StrCat("; --black-op ", note.ops[0])
-                           : "; amp.custom_black_opnames keeps them in f32");
+  note.rest =
+      absl::StrCat(": casts around them move ", HumanBytes(cost),
+                   " per sample to save ", HumanBytes(saved),
+                   note.ops.size() == 1
+                       ? absl::StrCat("; --black-op ", ShellWord(note.ops[0]))
+                       : "; amp.custom_black_opnames keeps them in f32");
   return note;
 }
 

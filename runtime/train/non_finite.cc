@@ -4,14 +4,12 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/base/shell_word.h"
 #include "graph/base/text.h"
 #include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
@@ -26,15 +24,6 @@ struct Found {
   const Op* op = nullptr;
   int64_t position = std::numeric_limits<int64_t>::max() - 1;
 };
-
-// As a shell takes it.
-std::string ShellWord(const std::string& word) {
-  const auto plain = [](char c) {
-    return absl::ascii_isalnum(c) || absl::StrContains("_./@:=+-,%", c);
-  };
-  if (std::all_of(word.begin(), word.end(), plain)) return word;
-  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
-}
 
 // A linear search: it is made once, at the end of a run.
 Found Find(const Entry& entry, absl::string_view name) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/dtype.h"
+#include "graph/base/shell_word.h"
 #include "graph/base/text.h"
 #include "runtime/compare/error_bound.h"
 #include "runtime/train/non_finite.h"
@@ -95,11 +96,11 @@ std::string Remedies::For(const ComparedValue& value) const {
   const runtime::NonFiniteOp op = runtime::DescribeNonFinite(
       program_, {value.value.op, /*input=*/""}, model_ops_);
   if (!op.low_op.empty() && Accepts("amp.custom_black_opnames", op.low_op)) {
-    remedies.push_back(absl::StrCat("--black-op ", op.low_op));
+    remedies.push_back(absl::StrCat("--black-op ", ShellWord(op.low_op)));
   } else if (op.low_op.empty() && !value.value.backward) {
     const std::string input = LowInputOf(value.value.op);
     if (!input.empty() && Accepts("amp.custom_black_varnames", input)) {
-      remedies.push_back(absl::StrCat("--black-var ", input));
+      remedies.push_back(absl::StrCat("--black-var ", ShellWord(input)));
     }
   }
   const bool range =

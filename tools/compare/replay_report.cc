@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/display.h"
 #include "graph/base/dtype.h"
+#include "graph/base/shell_word.h"
 #include "graph/base/table.h"
 #include "graph/base/text.h"
 #include "graph/ir/train_entries.h"
@@ -71,7 +72,7 @@ std::vector<std::string> RemediesOf(const ReplayFacts& facts) {
   if (!scale.empty()) remedies.push_back(scale);
   const std::string low_op = Describe(facts).low_op;
   if (!low_op.empty() && Accepts(facts, "amp.custom_black_opnames", low_op)) {
-    remedies.push_back(absl::StrCat("--black-op ", low_op));
+    remedies.push_back(absl::StrCat("--black-op ", ShellWord(low_op)));
   }
   const proto::Amp& amp = facts.model->strategy.amp();
   // What f32 cannot hold, bf16 cannot either.

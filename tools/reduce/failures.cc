@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/shell_word.h"
 #include "graph/io/model_printer.h"
 #include "passes/pipeline.h"
 #include "runtime/launch/child_process.h"
@@ -56,9 +57,8 @@ class Command {
   absl::StatusOr<int> ExitCodeWith(const ModelFile& model) const {
     const std::string path = absl::StrCat(folder_, "/", kModelName);
     HT_RETURN_IF_ERROR(WriteFileAtomically(path, PrintModel(*model.model)));
-    const std::string quoted =
-        absl::StrCat("'", absl::StrReplaceAll(path, {{"'", "'\\''"}}), "'");
-    const std::string command = absl::StrReplaceAll(text_, {{kPlace, quoted}});
+    const std::string command =
+        absl::StrReplaceAll(text_, {{kPlace, ShellWord(path)}});
     return runtime::ExitCodeOfWait(
         std::system(absl::StrCat("(", command, "\n) >/dev/null 2>&1").c_str()));
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/display.h"
+#include "graph/base/shell_word.h"
 #include "graph/base/text.h"
 #include "graph/base/wrap.h"
 #include "graph/strategy/optimizer_method.h"
@@ -383,7 +384,7 @@ std::string CompileText(const ModelFacts& facts, const std::string& path,
          Line(path, absl::StrCat(model.fingerprint.substr(0, 8), ", ",
                                  HumanBytes(bytes), ", ", model.target,
                                  " kernels, ", model.passes.size(), " passes",
-                                 took, "  halftone inspect ", path));
+                                 took, "  halftone inspect ", ShellWord(path)));
 }
 
 std::string CompileJson(const ModelFacts& facts, const std::string& path,

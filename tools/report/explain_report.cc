@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
+#include "graph/base/shell_word.h"
 #include "graph/base/text.h"
 #include "graph/ir/decision.h"
 #include "passes/report.h"
@@ -121,13 +122,14 @@ std::vector<Change> ChangesOf(const CompiledModel& model,
     return {{"", "leave it out of amp.fp32_scopes"}};
   }
   if (op.precision() == "f32") {
-    return {{"--white-op " + op.name(), "this op low"},
+    return {{"--white-op " + ShellWord(op.name()), "this op low"},
             {"--white " + op.type(), "all such ops low"}};
   }
-  std::vector<Change> changes = {{"--black-op " + op.name(), "this op f32"},
-                                 {"--black " + op.type(), "all such ops f32"}};
+  std::vector<Change> changes = {
+      {"--black-op " + ShellWord(op.name()), "this op f32"},
+      {"--black " + op.type(), "all such ops f32"}};
   if (op.output_size() > 0 && op.output(0).value_size() > 0) {
-    changes.push_back({"--black-var " + op.output(0).value(0),
+    changes.push_back({"--black-var " + ShellWord(op.output(0).value(0)),
                        "all ops that touch the value f32"});
   }
   return changes;
