@@ -50,7 +50,23 @@ std::string SpanText(const ExponentHistogram& h) {
                      : absl::StrCat("2^", low, " .. 2^", high);
 }
 
-std::string RangeText(const ScaleRange& range) {
+// Where f16 has made elements infinite, how large they were is lost: all that
+// is known is that the scale at hand was too large for them.
+std::string SmallerText(const ScaleRange& range, float scale) {
+  if (!range.least.has_value()) return "; a smaller one is needed";
+  const std::string least = ExactFloat(*range.least);
+  return *range.least < scale
+             ? absl::StrCat("; a smaller one is needed, from ", least, " on")
+             : absl::StrCat("; none would do: ", ExactFloat(scale),
+                            " overflows, ", least, " is the first that keeps ",
+                            ShareText(1 - kMayBeFlushed));
+}
+
+std::string RangeText(const ExponentFacts& facts) {
+  const ScaleRange& range = facts.scales;
+  if (!range.most.has_value() && facts.histogram.overflowed > 0) {
+    return SmallerText(range, *facts.loss_scaling);
+  }
   const std::string most = ExactFloat(range.most.value_or(0));
   const std::string least = ExactFloat(range.least.value_or(0));
   if (!range.most.has_value() && !range.least.has_value()) return "";
@@ -83,7 +99,7 @@ std::string ExponentsText(const std::string& name, const ExponentFacts& facts,
   if (h.nan > 0) absl::StrAppend(&text, ", ", WithCommas(h.nan), " nan");
   if (!facts.loss_scaling.has_value()) return text;
   return absl::StrCat(text, " at scale ", ExactFloat(*facts.loss_scaling),
-                      RangeText(facts.scales));
+                      RangeText(facts));
 }
 
 // " (most: conv1.w.grad 3 %)".

@@ -78,10 +78,28 @@ TEST(FetchLine, ScalesThatDoNotMeet) {
             "fetch    w 2^15, 50 % flushed, none overflowed at scale 1024; "
             "none would do: 1024 is the last without overflow, 65536 the first "
             "that keeps 99.9 %");
+}
+
+// Of elements that are infinite already, none knows which scale would do; it
+// is not one that has just overflowed.
+TEST(FetchLine, OverflowAsksForASmallerScale) {
+  StepEvent event;
   event.fetches = {Exponents("w", Facts({INFINITY, 1}, 1024))};
   EXPECT_EQ(FetchLine(event),
-            "fetch    w 2^0, none flushed, 50 % overflowed at scale 1024; from "
-            "6.1035156e-05 on would do");
+            "fetch    w 2^0, none flushed, 50 % overflowed at scale 1024; a "
+            "smaller one is needed, from 6.1035156e-05 on");
+  event.fetches = {Exponents("w", Facts({INFINITY, 0x1p-30f}, 1024))};
+  EXPECT_EQ(FetchLine(event),
+            "fetch    w none, 50 % flushed, 50 % overflowed at scale 1024; "
+            "none would do: 1024 overflows, 65536 is the first that keeps 99.9 "
+            "%");
+  // A parameter's gradient is NaN where infinities met.
+  event.fetches = {Exponents("w", Facts({INFINITY, NAN}, 1024))};
+  const std::string line = FetchLine(event);
+  EXPECT_EQ(line.substr(0, line.find(';')),
+            "fetch    w none, none flushed, 100 % overflowed, 1 nan at scale "
+            "1024");
+  EXPECT_EQ(line.find("would do"), std::string::npos) << line;
 }
 
 TEST(FetchLine, SaysHowManyMore) {
