@@ -92,10 +92,23 @@ const RunHistory* BestOf(absl::Span<const RunHistory> all) {
   return best;
 }
 
+// Whether as much of the loss is logged that its way can be told: of a run
+// that is over two points, of one that has only begun more than its start.
+bool IsKnown(const RunHistory& run) {
+  const auto loss = run.series.find("loss");
+  if (loss == run.series.end()) return false;
+  int64_t points = 0;
+  for (const auto& bucket : loss->second.buckets()) {
+    points += bucket.count + bucket.not_finite;
+  }
+  const bool is_over = !run.summary.is_null() || !run.failure.is_null();
+  return points >= (is_over ? 2 : kFewestLogged);
+}
+
 std::string WentOf(const RunHistory& run, absl::Span<const RunHistory> all) {
-  const std::optional<Fall> loss = FallOf(run, "loss");
   if (Diverged(run)) return "diverged";
-  if (!loss) return "";
+  if (!IsKnown(run)) return "";
+  const std::optional<Fall> loss = FallOf(run, "loss");
   if (loss->by() < kStill * loss->early) return "stands still";
   const RunHistory* const best = BestOf(all);
   return best != nullptr && IsBehind(run, *best)

@@ -15,7 +15,8 @@ struct RunVerdict {
   // "trains"; "diverged"; "stands still": its loss has come down by less than
   // kStill; "falls behind runs/o0": of the best run's metric, or of what the
   // best's loss has come down by, its own lacks more than kBehind. Empty:
-  // nothing is known yet.
+  // nothing is known yet: a single loss is logged, or of a run that has not
+  // ended fewer than kFewestLogged.
   std::string went;
   // What the logs show: steps skipped, the loss scale at its least, gradients
   // that f16 holds as 0 (where --fetch '*.grad:exponents' was given),
@@ -23,6 +24,7 @@ struct RunVerdict {
   std::vector<std::string> why;
 };
 inline constexpr double kStill = 0.05, kBehind = 0.25;
+inline constexpr int kFewestLogged = 10;
 
 // By means over the first and the last tenth of what is logged. A metric is of
 // evals, the higher the better. `all`: the runs that it is held against, itself

@@ -18,6 +18,7 @@ using ::testing::Not;
 RunHistory RunOf(const std::string& name, const std::vector<double>& losses) {
   RunHistory run;
   run.directory = name;
+  run.summary = {{"exit", 0}};
   for (const double loss : losses) {
     run.series["loss"].Add(static_cast<double>(++run.last_step), loss);
   }
@@ -43,6 +44,23 @@ TEST(RunVerdict, TrainsStandsStillOrDiverged) {
   RunHistory stopped = RunOf("a", {2.3, 1.5});
   stopped.summary = {{"exit", 5}};
   EXPECT_EQ(Of(stopped), "diverged");
+}
+
+TEST(RunVerdict, IsEmptyWhileNothingIsKnown) {
+  EXPECT_EQ(Of(RunOf("a", {2.3})), "");
+  EXPECT_EQ(Of(RunOf("a", {NAN})), "diverged");
+  const RunHistory best = RunOf("best", {2.3, 0.3});
+  EXPECT_EQ(Of(RunOf("a", {2.3}), {best}), "");
+  // One that goes on has a few steps behind it before it stands still.
+  RunHistory begun = RunOf("begun", {2.3, 2.3, 2.3});
+  begun.summary = nullptr;
+  EXPECT_EQ(Of(begun, {best}), "");
+  for (int i = 0; i < 6; ++i) begun.series["loss"].Add(++begun.last_step, 2.3);
+  EXPECT_EQ(Of(begun, {best}), "");
+  begun.series["loss"].Add(++begun.last_step, 2.3);
+  EXPECT_EQ(Of(begun, {best}), "stands still");
+  begun.failure = {{"exit_code", 5}};
+  EXPECT_EQ(Of(begun, {best}), "diverged");
 }
 
 TEST(RunVerdict, FallsBehindTheBest) {
