@@ -100,7 +100,8 @@ void AddZoo(Verb app, Outcome* outcome) {
   verb.AddOption("--head", &options->head,
                  "of BERT: classification (default) | pretraining");
   verb.AddOption("--norm", &options->norm,
-                 "of a U-Net: batch (default) | sync | group");
+                 "of a U-Net: batch (default) | sync | group, of 8 groups, or\n"
+                 "the most of 4, 2 and 1 that divide a norm's channels");
   verb.AddSwitch("--json", &flags->json, "sizes as one JSON object instead");
   verb.SetRun([flags, outcome] { outcome->status = Zoo(*flags); });
 }

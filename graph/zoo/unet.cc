@@ -1,5 +1,5 @@
 // Nets that say something of each pixel or voxel.
-#include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "graph/zoo/families.h"
@@ -20,7 +20,8 @@ struct Unet {
   Value Norm(const std::string& name, const Value& x, int64_t channels) const {
     constexpr int64_t kGroups = 8;
     if (norm == "group") {
-      return b.GroupNorm(name, x, channels, std::min(kGroups, channels));
+      // Groups divide the channels, whatever width is asked for.
+      return b.GroupNorm(name, x, channels, std::gcd(kGroups, channels));
     }
     return b.BatchNorm(name, x, channels, {},
                        norm == "sync" ? "sync_batch_norm" : "batch_norm");

@@ -173,6 +173,19 @@ TEST(ZooTest, UNetsInEachDimensionAndNorm) {
         ToString(block.type(block.FindValue("logits")), (*program)->symbols()),
         "f32[B,32,32,32,4]");
   }
+  // Groups divide the channels of every width.
+  for (const int64_t width : {1, 3, 6, 12, 20}) {
+    for (const char* name : {"unet2d", "unet3d"}) {
+      ZooOptions options;
+      options.norm = "group";
+      options.width = width;
+      const auto model = ZooModel(name, options);
+      ASSERT_TRUE(model.ok()) << model.status();
+      const auto file = ParseModel(PrintModel(*model), name);
+      ASSERT_TRUE(file.ok()) << file.status();
+      EXPECT_TRUE(BuildProgram(*file).ok()) << name << " " << width;
+    }
+  }
   ZooOptions odd;
   odd.image_size = 36;
   EXPECT_EQ(ExitCodeOf(ZooModel("unet2d", odd).status()), ExitCode::kUsage);
