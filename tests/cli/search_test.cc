@@ -261,7 +261,7 @@ TEST(BisectTest, SaysWhenThereIsNothingToFind) {
   } kCases[] = {
       {{"--tolerance", "loss:50"}, 3, "holds the tolerance: loss"},
       {{"--tolerance", "top1:1", "--level", "O0"},
-       2,
+       3,
        "no op of mnist_convnet O0 runs in another precision"},
       {{"--tolerance", "top1:1", "--good", plain, "--set",
         "amp.loss_scaling.init_loss_scaling=1e38", "--set",

@@ -118,9 +118,12 @@ absl::Status Bisection::FindCandidates() {
                      " more ops (halftone diff names them)"));
   }
   if (!candidates_.empty()) return absl::OkStatus();
-  return UsageError(
-      "bisect: no op of ", ShortName(bad_), " runs in another precision than ",
-      "in the good program; what differs: ", OtherDifferences(good_, bad_));
+  return MakeError(
+      ExitCode::kDiffer,
+      absl::StrCat("bisect: no op of ", ShortName(bad_),
+                   " runs in another precision than in the good program: no "
+                   "op's precision is to blame; what differs: ",
+                   OtherDifferences(good_, bad_)));
 }
 
 absl::StatusOr<Verdict> Bisection::Measure(const CompiledModel& model,
