@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
@@ -97,6 +98,104 @@ std::string OutOfOrder(const std::vector<std::string>& names) {
   return "";
 }
 
+std::string NameOf(Phase phase) {
+  for (const PassPhase& one : AllPhases()) {
+    if (one.phase == phase) return one.name;
+  }
+  return "source";
+}
+
+PassPipeline::Settings AtMost(Phase at, Phase most) {
+  PassPipeline::Settings settings;
+  settings.verify_each = true;
+  settings.input = std::min(at, most);
+  return settings;
+}
+
+// Runs one name over a program of phase `at`.
+absl::Status RunOne(const std::string& name, const PassInputs& inputs, Phase at,
+                    Program& program) {
+  HT_ASSIGN_OR_RETURN(const Phase before, PhaseBefore(name));
+  PassPipeline::Settings settings = AtMost(at, before);
+  Phase reached = settings.input;
+  PassPipeline pipeline(std::move(settings));
+  HT_RETURN_IF_ERROR(AddNamed(name, inputs, &reached, &pipeline));
+  return pipeline.Run(program);
+}
+
+// Whether it goes well once the passes of its phase that a compile runs before
+// it have run, too.
+bool MissesOthers(const PassStep& step, const PassInputs& inputs, Phase at,
+                  const Program& program) {
+  const std::unique_ptr<Program> copy = Clone(program);
+  PassPipeline::Settings settings = AtMost(at, Before(step.phase));
+  const Phase as = settings.input;
+  PassPipeline pipeline(std::move(settings));
+  AddPhase(step.phase, inputs, as, &pipeline,
+           [&step](const PassStep& other) { return &other < &step; });
+  AddSteps({&step}, inputs, as, &pipeline);
+  return pipeline.Run(*copy).ok();
+}
+
+// The first pass of its phase that a compile runs after it, if it and all that
+// follow have nothing left to do: they have run.
+std::string FollowerThatRan(const PassStep& step, const PassInputs& inputs,
+                            Phase at, const Program& program) {
+  const std::unique_ptr<Program> copy = Clone(program);
+  PassPipeline pipeline(AtMost(at, step.phase));
+  AddPhase(step.phase, inputs, AtMost(at, step.phase).input, &pipeline,
+           [&step](const PassStep& other) { return &other > &step; });
+  if (!pipeline.Run(*copy).ok() || Print(*copy) != Print(program)) return "";
+  return pipeline.runs().empty() ? "" : pipeline.runs()[0].name;
+}
+
+// "precision runs before lower, which the program has behind it": why a
+// compile would not run `name` over a program of phase `at`; empty: it would,
+// as far as can be told.
+std::string OutOfPlace(const std::string& name, const PassInputs& inputs,
+                       Phase at, const Program& program) {
+  const auto named = Find(name);
+  if (!named.ok()) return "";
+  const PassStep* const first =
+      named->steps.empty() ? nullptr : named->steps[0];
+  const Phase phase = first == nullptr ? named->phases[0] : first->phase;
+  if (at < Before(phase)) {
+    std::vector<std::string> missing;
+    for (Phase p = Before(phase); p > at; p = Before(p)) {
+      missing.insert(missing.begin(), NameOf(p));
+    }
+    return absl::StrCat(absl::StrJoin(missing, ", "),
+                        missing.size() == 1 ? " runs" : " run", " before ",
+                        name);
+  }
+  std::string follower = at > phase ? NameOf(at) : "";
+  if (first != nullptr && at == phase) {
+    follower = FollowerThatRan(*first, inputs, at, program);
+  }
+  if (!follower.empty()) {
+    return absl::StrCat(name, " runs before ", follower,
+                        ", which the program has behind it");
+  }
+  return first != nullptr && MissesOthers(*first, inputs, at, program)
+             ? absl::StrCat("other passes of ", NameOf(phase), " run before ",
+                            name)
+             : "";
+}
+
+// The same of the first of `names` that fails, each over what those before it
+// made of `program`.
+std::string FirstOutOfPlace(const std::vector<std::string>& names,
+                            const PassInputs& inputs, Program& program) {
+  for (const std::string& name : names) {
+    const auto at = Reached(program, Phase::kLowered);
+    if (!at.ok()) return "";
+    const std::unique_ptr<Program> before = Clone(program);
+    if (RunOne(name, inputs, *at, program).ok()) continue;
+    return OutOfPlace(name, inputs, *at, *before);
+  }
+  return "";
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Pass>> MakePass(absl::string_view name,
@@ -140,11 +239,15 @@ absl::StatusOr<std::vector<PassRun>> RunNamed(
   for (const std::string& name : names) {
     HT_RETURN_IF_ERROR(AddNamed(name, inputs, &reached, &pipeline));
   }
+  const std::unique_ptr<Program> input = Clone(program);
   const absl::Status ran = pipeline.Run(program);
-  const std::string order = OutOfOrder(names);
-  if (ExitCodeOf(ran) == ExitCode::kCompilerBug && !order.empty()) {
-    return UsageError("in a compile ", order, " (halftone opt --list); as ",
-                      "named: ", ran.message());
+  if (ExitCodeOf(ran) == ExitCode::kCompilerBug) {
+    std::string order = OutOfOrder(names);
+    if (order.empty()) order = FirstOutOfPlace(names, inputs, *input);
+    if (!order.empty()) {
+      return UsageError("in a compile ", order, " (halftone opt --list); as ",
+                        "named: ", ran.message());
+    }
   }
   HT_RETURN_IF_ERROR(ran);
   return pipeline.runs();

@@ -39,7 +39,8 @@ absl::Status AddNamed(absl::string_view name, const PassInputs& inputs,
 // held to the furthest phase whose rules it fulfils when it comes and that all
 // of the passes may assume: after each of them, too. Errors: as
 // PassPipeline::Run, but kUsage for what comes of another order than a
-// compile's; kModel for a program that is none in any phase.
+// compile's: of the names, or of a pass and the passes that have made the
+// program; kModel for a program that is none in any phase.
 absl::StatusOr<std::vector<PassRun>> RunNamed(
     const std::vector<std::string>& names, const PassInputs& inputs,
     PassPipeline::Settings settings, Program& program);

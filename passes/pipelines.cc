@@ -374,7 +374,8 @@ void AddSteps(const std::vector<const PassStep*>& steps,
 }
 
 void AddPhase(Phase phase, const PassInputs& inputs, Phase as,
-              PassPipeline* pipeline) {
+              PassPipeline* pipeline,
+              const std::function<bool(const PassStep&)>& taken) {
   std::vector<const PassStep*> together;
   const auto add = [&] {
     if (!together.empty()) AddSteps(together, inputs, as, pipeline);
@@ -382,6 +383,7 @@ void AddPhase(Phase phase, const PassInputs& inputs, Phase as,
   };
   for (const PassStep& step : AllSteps()) {
     if (step.phase != phase || !step.wanted(inputs)) continue;
+    if (taken && !taken(step)) continue;
     if (together.empty() || step.group().empty() ||
         step.group() != together[0]->group()) {
       add();

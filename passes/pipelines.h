@@ -62,9 +62,10 @@ const std::vector<PassPhase>& AllPhases();
 void AddSteps(const std::vector<const PassStep*>& steps,
               const PassInputs& inputs, Phase phase, PassPipeline* pipeline);
 // Adds what a compile with these inputs runs of `phase`, which the pipeline
-// holds to what `as` promises.
+// holds to what `as` promises; `taken`: the part of it.
 void AddPhase(Phase phase, const PassInputs& inputs, Phase as,
-              PassPipeline* pipeline);
+              PassPipeline* pipeline,
+              const std::function<bool(const PassStep&)>& taken = nullptr);
 // What a compile with these inputs runs.
 PassPipeline MakePipeline(const PassInputs& inputs,
                           PassPipeline::Settings settings);

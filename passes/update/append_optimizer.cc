@@ -208,13 +208,13 @@ absl::StatusOr<bool> AppendOptimizer::Run(Program& program) {
   Block& block = train->block();
   const std::vector<ParameterGradient> gradients = FindGradients(*train);
   if (gradients.empty()) return false;
-  HT_ASSIGN_OR_RETURN(const std::vector<UpdateGroup> groups,
-                      GroupUpdates(program, block, optimizer_, gradients));
   const ValueId found_inf = train->FindResult(kFoundInf);
   if (!found_inf.valid()) {
     return CompilerBug("train has gradients and no result ", kFoundInf,
                        ": check-and-unscale must run before");
   }
+  HT_ASSIGN_OR_RETURN(const std::vector<UpdateGroup> groups,
+                      GroupUpdates(program, block, optimizer_, gradients));
   Appender appender(program, *train, optimizer_.clip(), found_inf);
   HT_RETURN_IF_ERROR(appender.LearningRate(lr_));
   int index = 0;

@@ -88,6 +88,44 @@ TEST(OptVerb, AnotherOrderIsTheUsers) {
                                 HasSubstr("no value is called loss")));
 }
 
+// A pass that meets a program which is not where a compile runs it.
+TEST(OptVerb, AnotherPlaceIsTheUsers) {
+  const auto made = [](const std::string& passes) {
+    const std::string path = Temp(".ht");
+    const Result result = Halftone({"opt", kModel, "--strategy", kStrategy,
+                                    "--passes", passes, "-o", path});
+    EXPECT_EQ(result.exit_code(), 0) << result.err;
+    return path;
+  };
+  const std::string backward = made("precision,differentiate"),
+                    updated = made("precision,differentiate,parallel,update"),
+                    finished = made("all");
+  const struct {
+    std::string program, pass, message;
+  } kCases[] = {
+      {kModel, "clean-up",
+       "precision, differentiate, parallel, update run before clean-up"},
+      {kModel, "lower", "update run before lower"},
+      {kModel, "clean-up.drop-dead", "run before clean-up.drop-dead"},
+      {backward, "append-optimizer", "parallel runs before append-optimizer"},
+      {backward, "update", "parallel runs before update"},
+      {made("precision,differentiate,parallel"), "append-optimizer",
+       "other passes of update run before append-optimizer"},
+      {updated, "legality", "other passes of lower run before legality"},
+      {finished, "precision",
+       "precision runs before lower, which the program has behind it"},
+      {finished, "shard-optimizer",
+       "shard-optimizer runs before legality, which the program"},
+  };
+  for (const auto& c : kCases) {
+    const Result result = Halftone(
+        {"opt", c.program, "--strategy", kStrategy, "--passes", c.pass});
+    EXPECT_EQ(result.exit_code(), 2) << c.pass << ": " << result.err;
+    EXPECT_THAT(result.err, HasSubstr(c.message));
+    EXPECT_THAT(result.err, Not(HasSubstr("halftone-bug")));
+  }
+}
+
 TEST(OptVerb, ReadsStdin) {
   const std::string command = absl::StrCat(
       "tools/halftone opt ", kModel, " --passes assign_precision --level O1 | ",
