@@ -83,7 +83,38 @@ absl::StatusOr<Output> Follow(const std::string& path) {
   return Failed(path, "cannot write");
 }
 
+absl::Status NoDirectory(const std::string& path, const Output& output) {
+  if (!output.there || !S_ISDIR(output.info.st_mode)) return absl::OkStatus();
+  return ModelError(path, ": cannot write: it is a directory; name a file");
+}
+
+// In a directory that takes no new file, a file may still be written.
+bool MayBeOverwritten(const Output& output) {
+  return output.there && (errno == EACCES || errno == EROFS);
+}
+
 }  // namespace
+
+absl::Status CheckOutput(const std::string& path) {
+  HT_ASSIGN_OR_RETURN(const Output output, Follow(path));
+  if (output.descriptor >= 0) return absl::OkStatus();
+  HT_RETURN_IF_ERROR(NoDirectory(path, output));
+  bool as_it_is = output.there && !S_ISREG(output.info.st_mode);
+  if (!as_it_is) {
+    std::string temporary;
+    const int fd = internal::MakeBeside(output.path, &temporary);
+    if (fd >= 0) {
+      const Descriptor file(fd);
+      ::unlink(temporary.c_str());
+      return absl::OkStatus();
+    }
+    as_it_is = MayBeOverwritten(output);
+  }
+  if (as_it_is && ::access(output.path.c_str(), W_OK) == 0) {
+    return absl::OkStatus();
+  }
+  return Failed(path, "cannot write");
+}
 
 absl::Status WriteOutput(const std::string& path, absl::string_view content) {
   return WriteOutput(path, absl::MakeConstSpan(&content, 1));
@@ -98,16 +129,13 @@ absl::Status WriteOutput(const std::string& path,
     return WriteTo(Retried([&] { return ::dup(output.descriptor); }), path,
                    parts);
   }
-  if (output.there && S_ISDIR(output.info.st_mode)) {
-    return ModelError(path, ": cannot write: it is a directory; name a file");
-  }
+  HT_RETURN_IF_ERROR(NoDirectory(path, output));
   if (output.there && !S_ISREG(output.info.st_mode)) {
     return WriteTo(Open(output.path, O_WRONLY | O_NOCTTY), path, parts);
   }
   std::string temporary;
   const int fd = internal::MakeBeside(output.path, &temporary);
-  // In a directory that takes no new file, a file may still be written.
-  if (fd < 0 && output.there && (errno == EACCES || errno == EROFS)) {
+  if (fd < 0 && MayBeOverwritten(output)) {
     return WriteTo(Open(output.path, O_WRONLY | O_TRUNC), path, parts);
   }
   if (fd < 0) return Failed(path, "cannot write");

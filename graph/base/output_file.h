@@ -19,6 +19,10 @@ absl::Status WriteOutput(const std::string& path, absl::string_view content);
 absl::Status WriteOutput(const std::string& path,
                          absl::Span<const absl::string_view> parts);
 
+// Whether WriteOutput could write there as things are, for what takes long to
+// make; its error if not. Nothing stays behind, and nothing there is touched.
+absl::Status CheckOutput(const std::string& path);
+
 }  // namespace halftone
 
 #endif  // HALFTONE_GRAPH_BASE_OUTPUT_FILE_H_

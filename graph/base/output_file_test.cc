@@ -103,5 +103,26 @@ TEST(WriteOutputTest, RefusesADirectory) {
               HasSubstr("folder: cannot write: it is a directory"));
 }
 
+TEST(CheckOutputTest, SaysWhatWritingWouldSay) {
+  ASSERT_TRUE(MakeDirectories(Path("checked")).ok());
+  const std::string nowhere = Path("nowhere/file");
+  for (const std::string& path : {nowhere, Path("checked")}) {
+    const absl::Status said = CheckOutput(path);
+    EXPECT_FALSE(said.ok());
+    EXPECT_EQ(said, WriteOutput(path, "x"));
+  }
+  // What can be written is left as it is.
+  const std::string fresh = Path("checked/fresh"), old = Path("checked/old");
+  ASSERT_TRUE(WriteOutput(old, "old").ok());
+  for (const std::string& path : {fresh, old, std::string("/dev/null")}) {
+    EXPECT_TRUE(CheckOutput(path).ok()) << path;
+  }
+  EXPECT_EQ(KindOf(fresh), '-');
+  EXPECT_EQ(*ReadFile(old), "old");
+  EXPECT_EQ(::rmdir(Path("checked").c_str()), -1);
+  ASSERT_EQ(::unlink(old.c_str()), 0);
+  EXPECT_EQ(::rmdir(Path("checked").c_str()), 0) << "something was left there";
+}
+
 }  // namespace
 }  // namespace halftone

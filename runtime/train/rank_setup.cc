@@ -13,6 +13,7 @@
 #include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
+#include "graph/base/output_file.h"
 #include "graph/base/text.h"
 #include "graph/ir/scaler_names.h"
 #include "graph/ir/well_known.h"
@@ -195,6 +196,11 @@ absl::Status CheckRank(Rank& rank, bool train) {
       HT_RETURN_IF_ERROR(
           FindCheckpoint(directory, rank.sampler, *data.train, &rank.start));
     }
+  }
+  // What is written at the end; the run directory, in which it may be, is
+  // there.
+  if (train && !config.trace.empty()) {
+    HT_RETURN_IF_ERROR(CheckOutput(config.trace));
   }
   const std::string& source = train                 ? config.init
                               : config.init.empty() ? config.out

@@ -266,6 +266,21 @@ TEST(Output, WhatCannotBeWritten) {
   ExpectError({"zoo", "mlp", "-o", "/nowhere/mlp.pbtxt"}, 1, {"/nowhere"});
 }
 
+// What is written at a run's end is looked at before its first step.
+TEST(Output, ATraceThatCannotBeWritten) {
+  const std::string run = Temp("-run");
+  ExpectError({"run", kConvnet, "--strategy", kO1, "--data", "synthetic",
+               "--out", run, "--profile=/nowhere/trace.json"},
+              1, {"/nowhere/trace.json: cannot write: No such file"});
+  EXPECT_NE(access((run + "/metrics.jsonl").c_str(), F_OK), 0);
+  const Result inside =
+      Halftone({"run", kConvnet, "--strategy", kO1, "--data", "synthetic:4",
+                "--batch-size", "4", "--epochs", "1", "--out", run,
+                absl::StrCat("--profile=", run, "/trace.json")});
+  EXPECT_EQ(inside.exit_code(), 0) << inside.err;
+  EXPECT_EQ(access((run + "/trace.json").c_str(), F_OK), 0);
+}
+
 TEST(Output, ARunThatIsNotThere) {
   ExpectError(
       {"export", "nowhere", "-o", Temp(".safetensors")}, 8,
