@@ -281,6 +281,21 @@ TEST(Output, ATraceThatCannotBeWritten) {
   EXPECT_EQ(access((run + "/trace.json").c_str(), F_OK), 0);
 }
 
+// The value is wrong, whether or not the model is compiled already; to compile
+// it again is no way out.
+TEST(Usage, AValueThatNoCompileTakes) {
+  const std::string model = Temp(".htc");
+  ASSERT_EQ(Halftone({"compile", kConvnet, "--strategy", kO1, "-o", model})
+                .exit_code(),
+            0);
+  for (const char* scale : {"nan", "0", "-1"}) {
+    const std::vector<std::string> run = {"run",       model,          "--data",
+                                          "synthetic", "--loss-scale", scale};
+    ExpectError(run, 2, {"loss_scaling"});
+    EXPECT_EQ(Halftone(run).err.find("recompile"), std::string::npos) << scale;
+  }
+}
+
 TEST(Output, ARunThatIsNotThere) {
   ExpectError(
       {"export", "nowhere", "-o", Temp(".safetensors")}, 8,

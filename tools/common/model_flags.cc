@@ -169,6 +169,9 @@ absl::StatusOr<CompiledModel> FromCompiled(const std::string& content,
   if (changes_graph != flags.overrides.end() || !flags.strategy.empty() ||
       moves || watched) {
     if (may_recompile) return Recompile(model, flags);
+    // A value that no compile takes is what is wrong; to compile is no way out.
+    HT_RETURN_IF_ERROR(
+        passes::ResolveOptions(StrategyOf(model), flags.overrides).status());
     return RecompileError(flags, changes_graph == flags.overrides.end()
                                      ? nullptr
                                      : &*changes_graph);
