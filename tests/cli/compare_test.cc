@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "runtime/data/npz.h"
-#include "tests/support/child.h"
+#include "tests/cli/verbs_testing.h"
 #include "tests/support/run_files.h"
 
 namespace halftone {
@@ -32,16 +32,6 @@ constexpr char kModel[] = "models/mnist_convnet.pbtxt";
 constexpr char kStrategy[] = "models/mnist_o1.pbtxt";
 constexpr char kData[] = "idx:models/digits";
 
-Result Halftone(Words words) {
-  words.insert(words.begin(), "tools/halftone");
-  return RunProgram(words);
-}
-
-json JsonOf(const Result& result) {
-  EXPECT_EQ(result.exit_code(), 0) << result.err;
-  return json::parse(result.out, nullptr, /*allow_exceptions=*/false);
-}
-
 Words Against(const std::string& against, const Words& more = {}) {
   Words words = {"compare", kModel,    "--strategy", kStrategy,   "--data",
                  kData,     "--batch", "32",         "--against", against};
@@ -59,7 +49,7 @@ const json& Value(const json& answer, const std::string& name) {
 }
 
 TEST(CompareTest, OneProgramAgainstItselfIsExact) {
-  const json answer = JsonOf(Halftone(
+  const json answer = MustParse(Halftone(
       {"compare", kModel, kModel, "--strategy", kStrategy, "--level", "O0",
        "--batch", "32", "--data", kData, "--json", "--tolerance", "0"}));
   EXPECT_EQ(answer["tolerance"]["exceeding"], 0);
@@ -77,7 +67,7 @@ TEST(CompareTest, OneProgramAgainstItselfIsExact) {
 // elsewhere: the reference's places are handed on, too.
 TEST(CompareTest, MeasuresForwardAndBackwardOfEachOp) {
   const json answer =
-      JsonOf(Halftone(Against("O0", {"--json", "--batches", "2"})));
+      MustParse(Halftone(Against("O0", {"--json", "--batches", "2"})));
   EXPECT_EQ(answer["batches"], 2);
   EXPECT_EQ(answer["loss_scaling"], 32768);
   int backward = 0, hidden = 0;
@@ -106,8 +96,8 @@ TEST(CompareTest, MeasuresForwardAndBackwardOfEachOp) {
 // A model that does not train is compared forward.
 TEST(CompareTest, OfAModelWithoutAnOptimizer) {
   const json answer =
-      JsonOf(Halftone({"compare", kModel, "--level", "O1", "--against", "O0",
-                       "--batch", "16", "--data", kData, "--json"}));
+      MustParse(Halftone({"compare", kModel, "--level", "O1", "--against", "O0",
+                          "--batch", "16", "--data", kData, "--json"}));
   EXPECT_EQ(answer["entry"], "eval");
   const json& conv = Value(answer, "conv2");
   EXPECT_GT(conv["isolated"]["error"].get<double>(), 0);
@@ -117,12 +107,12 @@ TEST(CompareTest, OfAModelWithoutAnOptimizer) {
 // No tap, no other fusion: what runs is what compile makes.
 TEST(CompareTest, TheProgramIsThatOfAPlainCompile) {
   const std::string htc = NewPath("plain") + ".htc";
-  const json compiled = JsonOf(Halftone(
+  const json compiled = MustParse(Halftone(
       {"compile", kModel, "--strategy", kStrategy, "-o", htc, "--json"}));
-  const json answer = JsonOf(Halftone(Against("O0", {"--json"})));
+  const json answer = MustParse(Halftone(Against("O0", {"--json"})));
   const json& fingerprint = answer["fingerprints"]["compared"];
   EXPECT_EQ(fingerprint, compiled["fingerprint"]);
-  const json same = JsonOf(
+  const json same = MustParse(
       Halftone({"compare", htc, "--against", "O0", "--data", kData, "--json"}));
   EXPECT_EQ(same["fingerprints"]["compared"], fingerprint);
 }
@@ -157,7 +147,7 @@ TEST(CompareTest, NamesWhatOverflowsAndWhatWouldMendIt) {
           .ok());
   Words words = Against("O0", {"--json"});
   words[1] = model;
-  const json answer = JsonOf(Halftone(words));
+  const json answer = MustParse(Halftone(words));
   const json& big = Value(answer, "big");
   EXPECT_GT(big["isolated"]["overflow"].get<double>(), 0.1);
   std::map<std::string, std::string> remedies;
@@ -178,7 +168,7 @@ TEST(CompareTest, AScaleIsAdvisedWhereTheStrategyTakesIt) {
                    {"--set", "amp.loss_scaling.min_loss_scaling=1e7"});
     }
     const Result result = Halftone(words);
-    EXPECT_EQ(JsonOf(result)["loss_scaling"], 1e7);
+    EXPECT_EQ(MustParse(result)["loss_scaling"], 1e7);
     EXPECT_EQ(result.out.find("--loss-scale 32768") == std::string::npos,
               bound);
     EXPECT_THAT(result.out, HasSubstr("--black-op fc"));
@@ -221,7 +211,7 @@ std::string Npz(const std::string& name, float second) {
 
 TEST(CompareTest, ArraysAreComparedByName) {
   const std::string one = Npz("one", 2), other = Npz("other", 4);
-  const json answer = JsonOf(Halftone({"compare", one, other, "--json"}));
+  const json answer = MustParse(Halftone({"compare", one, other, "--json"}));
   ASSERT_EQ(answer["values"].size(), 1);
   EXPECT_EQ(Value(answer, "a")["chained"]["max_abs"], 2);
   EXPECT_EQ(answer["unmatched"], json({"one", "other"}));
@@ -252,13 +242,13 @@ std::string RunOf(const Words& more) {
 
 TEST(CompareTest, RunsAreComparedByParametersAndMetrics) {
   const std::string one = RunOf({}), other = RunOf({"--level", "O0"});
-  const json answer = JsonOf(Halftone({"compare", one, other, "--json"}));
+  const json answer = MustParse(Halftone({"compare", one, other, "--json"}));
   EXPECT_LT(Value(answer, "conv1.w")["chained"]["error"].get<double>(), 0.1);
   EXPECT_GT(Value(answer, "conv1.w")["chained"]["error"].get<double>(), 0);
   EXPECT_EQ(Value(answer, "metrics/loss")["chained"]["elements"], 3);
   EXPECT_LT(Value(answer, "metrics/eval/top1")["chained"]["error"], 0.1);
   // With data, what the two trained programs compute.
-  const json programs = JsonOf(
+  const json programs = MustParse(
       Halftone({"compare", one, "--against", "O0", "--data", kData, "--json"}));
   EXPECT_EQ(programs["entry"], "train");
 }

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "runtime/data/npz.h"
-#include "tests/support/child.h"
+#include "tests/cli/verbs_testing.h"
 #include "tests/support/run_files.h"
 
 namespace halftone {
@@ -23,16 +23,6 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 using Words = std::vector<std::string>;
-
-Result Halftone(Words words) {
-  words.insert(words.begin(), "tools/halftone");
-  return RunProgram(words);
-}
-
-json JsonOf(const Result& result) {
-  EXPECT_EQ(result.exit_code(), 0) << result.err;
-  return json::parse(result.out, nullptr, /*allow_exceptions=*/false);
-}
 
 std::string RunOf(const Words& more, int exit_code = 0) {
   const std::string out = NewPath("run");
@@ -65,7 +55,7 @@ TEST(ReplayTest, NamesWhatTheRunNamed) {
   const json manifest = json::parse(
       ReadAll(capsule + "/capsule.json")
           .substr(0, ReadAll(capsule + "/capsule.json").find('\n')));
-  const json answer = JsonOf(Halftone({"replay", capsule, "--json"}));
+  const json answer = MustParse(Halftone({"replay", capsule, "--json"}));
   EXPECT_EQ(answer["rejected"], true);
   EXPECT_NE(answer["op"], "");
   EXPECT_EQ(answer["op"], manifest["op"]);
@@ -151,7 +141,7 @@ TEST(ReplayTest, ParametersAreThoseOfTheRun) {
                                    "--batch-size", "5", "--epochs", "60"});
     const std::vector<std::string> capsules = CapsulesOf(out);
     ASSERT_EQ(capsules.size(), 1);
-    const json answer = JsonOf(Halftone({"replay", capsules[0], "--json"}));
+    const json answer = MustParse(Halftone({"replay", capsules[0], "--json"}));
     EXPECT_EQ(answer["rejected"], true);
     EXPECT_EQ(answer["op"], "a");
     EXPECT_EQ(answer["run_named"], "a");
@@ -174,7 +164,7 @@ TEST(ReplayTest, RanksHaveTheirOwnParameters) {
   ASSERT_EQ(capsules.size(), 1);
   EXPECT_THAT(ReadAll(capsules[0] + "/cells.safetensors"),
               HasSubstr("@rank.1/w"));
-  const json answer = JsonOf(Halftone({"replay", capsules[0], "--json"}));
+  const json answer = MustParse(Halftone({"replay", capsules[0], "--json"}));
   EXPECT_EQ(answer["rejected"], true);
   EXPECT_EQ(answer["op"], "a.grad");
   EXPECT_EQ(answer["run_named"], "a.grad");
@@ -224,7 +214,7 @@ TEST(ReplayTest, AdvisesAScaleForAllParts) {
   EXPECT_EQ(StepsApplied(out), 0);
   const std::vector<std::string> capsules = CapsulesOf(out);
   ASSERT_GE(capsules.size(), 3);
-  const json answer = JsonOf(Halftone({"replay", capsules[2], "--json"}));
+  const json answer = MustParse(Halftone({"replay", capsules[2], "--json"}));
   EXPECT_EQ(answer["rejected"], true);
   EXPECT_EQ(answer["losses"],
             json::parse(R"({"main": {"loss_scaling": 16384, "not_finite": true},
@@ -243,7 +233,7 @@ TEST(ReplayTest, AdvisesAScaleForAllParts) {
              "--loss-scale", "64", "--set",
              "amp.loss_scaling.incr_every_n_steps=1", "--capsule", "1"});
   const json past =
-      JsonOf(Halftone({"replay", CapsulesOf(grown).at(0), "--json"}));
+      MustParse(Halftone({"replay", CapsulesOf(grown).at(0), "--json"}));
   EXPECT_EQ(past["loss_scaling"], 512);
   EXPECT_FALSE(past.contains("losses"));
   EXPECT_THAT(past["remedies"][0].get<std::string>(),
@@ -294,7 +284,7 @@ TEST_P(MicroBatchReplayTest, NamesOneThatIsNotTheLast) {
   const Result run = Halftone(words);
   ASSERT_EQ(run.exit_code(), 5) << run.err;  // its only step
   const std::string capsule = out + "/capsules/step-1";
-  const json answer = JsonOf(Halftone({"replay", capsule, "--json"}));
+  const json answer = MustParse(Halftone({"replay", capsule, "--json"}));
   EXPECT_EQ(answer["rejected"], true);
   EXPECT_EQ(answer["run_named"], "squares");
   EXPECT_EQ(answer["op"], "squares");
@@ -320,7 +310,7 @@ TEST(ReplayTest, RanksAreThreadsOfOneProcess) {
   Words words = Overflowing();
   words.insert(words.end(), {"--ranks", "2"});
   const std::string capsule = RunOf(words) + "/capsules/step-1";
-  const json answer = JsonOf(Halftone({"replay", capsule, "--json"}));
+  const json answer = MustParse(Halftone({"replay", capsule, "--json"}));
   EXPECT_EQ(answer["ranks"], 2);
   EXPECT_EQ(answer["op"], answer["run_named"]);
   EXPECT_NE(answer["op"], "");
@@ -339,7 +329,7 @@ TEST(ReplayTest, ARunThatDivergesKeepsItsLastStep) {
   }
   ASSERT_EQ(names.size(), 1);
   const json answer =
-      JsonOf(Halftone({"replay", out + "/capsules/" + names[0], "--json"}));
+      MustParse(Halftone({"replay", out + "/capsules/" + names[0], "--json"}));
   EXPECT_EQ(answer["op"], answer["run_named"]);
   EXPECT_THAT(answer["why"], HasSubstr("in a row"));
 }
