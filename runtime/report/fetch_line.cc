@@ -52,11 +52,15 @@ std::string SpanText(const ExponentHistogram& h) {
 
 // Where f16 has made elements infinite, how large they were is lost: all that
 // is known is that the scale at hand was too large for them.
-std::string SmallerText(const ScaleRange& range, float scale) {
-  if (!range.least.has_value()) return "; a smaller one is needed";
+// The others tell how small it may be, if there are any.
+std::string SmallerText(const ExponentFacts& facts, float scale) {
+  const ScaleRange& range = facts.scales;
+  const ExponentHistogram& h = facts.histogram;
+  const bool all = h.overflowed == h.elements() - h.zero - h.nan;
+  if (!range.least.has_value() || all) return "; a smaller one is needed";
   const std::string least = ExactFloat(*range.least);
   return *range.least < scale
-             ? absl::StrCat("; a smaller one is needed, from ", least, " on")
+             ? absl::StrCat("; a smaller one is needed, but none below ", least)
              : absl::StrCat("; none would do: ", ExactFloat(scale),
                             " overflows, ", least, " is the first that keeps ",
                             ShareText(1 - kMayBeFlushed));
@@ -65,7 +69,7 @@ std::string SmallerText(const ScaleRange& range, float scale) {
 std::string RangeText(const ExponentFacts& facts) {
   const ScaleRange& range = facts.scales;
   if (!range.most.has_value() && facts.histogram.overflowed > 0) {
-    return SmallerText(range, *facts.loss_scaling);
+    return SmallerText(facts, *facts.loss_scaling);
   }
   const std::string most = ExactFloat(range.most.value_or(0));
   const std::string least = ExactFloat(range.least.value_or(0));

@@ -87,19 +87,17 @@ TEST(FetchLine, OverflowAsksForASmallerScale) {
   event.fetches = {Exponents("w", Facts({INFINITY, 1}, 1024))};
   EXPECT_EQ(FetchLine(event),
             "fetch    w 2^0, none flushed, 50 % overflowed at scale 1024; a "
-            "smaller one is needed, from 6.1035156e-05 on");
+            "smaller one is needed, but none below 6.1035156e-05");
   event.fetches = {Exponents("w", Facts({INFINITY, 0x1p-30f}, 1024))};
   EXPECT_EQ(FetchLine(event),
             "fetch    w none, 50 % flushed, 50 % overflowed at scale 1024; "
             "none would do: 1024 overflows, 65536 is the first that keeps 99.9 "
             "%");
-  // A parameter's gradient is NaN where infinities met.
+  // Where all have, nothing tells how small it may be.
   event.fetches = {Exponents("w", Facts({INFINITY, NAN}, 1024))};
-  const std::string line = FetchLine(event);
-  EXPECT_EQ(line.substr(0, line.find(';')),
+  EXPECT_EQ(FetchLine(event),
             "fetch    w none, none flushed, 100 % overflowed, 1 nan at scale "
-            "1024");
-  EXPECT_EQ(line.find("would do"), std::string::npos) << line;
+            "1024; a smaller one is needed");
 }
 
 TEST(FetchLine, SaysHowManyMore) {
