@@ -149,6 +149,32 @@ std::string FollowerThatRan(const PassStep& step, const PassInputs& inputs,
   return pipeline.runs().empty() ? "" : pipeline.runs()[0].name;
 }
 
+// The furthest phase that has left ops in the program: its rules alone say
+// nothing, as a program with nothing to update is not against the update's.
+Phase Shown(const Program& program) {
+  Phase shown = Phase::kSource;
+  for (const auto& entry : program.entries()) {
+    const Block& block = entry->block();
+    for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+      const Op& op = block.op(id);
+      Phase left = Phase::kSource;
+      if (op.body != nullptr) {
+        left = Phase::kLowered;
+      } else if (op.role == Role::kOptimize) {
+        left = Phase::kUpdate;
+      } else if (op.role == Role::kCommunicate) {
+        left = Phase::kParallel;
+      } else if (op.role == Role::kBackward) {
+        left = Phase::kBackward;
+      } else if (op.decision.reason != Reason::kNone) {
+        left = Phase::kPrecision;
+      }
+      shown = std::max(shown, left);
+    }
+  }
+  return shown;
+}
+
 // "precision runs before lower, which the program has behind it": why a
 // compile would not run `name` over a program of phase `at`; empty: it would,
 // as far as can be told.
@@ -168,6 +194,7 @@ std::string OutOfPlace(const std::string& name, const PassInputs& inputs,
                         missing.size() == 1 ? " runs" : " run", " before ",
                         name);
   }
+  at = std::min(at, Shown(program));
   std::string follower = at > phase ? NameOf(at) : "";
   if (first != nullptr && at == phase) {
     follower = FollowerThatRan(*first, inputs, at, program);
