@@ -33,7 +33,7 @@ tests/benchmarks/compare_timeline.py --binary tools/halftone \
 
 # A column of the table, however little that says of one epoch.
 tests/benchmarks/divergence_table.py --binary tools/halftone --epochs 1 \
-  --rates 0.1 | grep -E '^O3 + [0-9.]+ % '
+  --rates 0.1 | grep -E '^O3 + [0-9.]+ %'
 
 # The other side of the comparison says what it lacks, and is counted as lost.
 if ! python3 -c 'import torch' 2>/dev/null; then
