@@ -153,16 +153,21 @@ int64_t PlaceInFront(const std::vector<Lifetime>& all) {
   return end;
 }
 
-// The step in which the most is alive, of `steps`.
-int FullestStep(const std::vector<Lifetime>& all, int steps) {
+// The step in which the most is alive, of `steps`, and how much: no placement
+// takes less.
+struct Fullest {
+  int step = 0;
+  int64_t bytes = 0;
+};
+Fullest FullestStep(const std::vector<Lifetime>& all, int steps) {
   std::vector<int64_t> change(steps + 1);
   for (const Lifetime& one : all) {
     change[one.steps.first] += Aligned(one.bytes);
     change[one.steps.last + 1] -= Aligned(one.bytes);
   }
   std::partial_sum(change.begin(), change.end(), change.begin());
-  return static_cast<int>(std::max_element(change.begin(), change.end()) -
-                          change.begin());
+  const auto most = std::max_element(change.begin(), change.end());
+  return {static_cast<int>(most - change.begin()), *most};
 }
 
 bool IsLarger(const Lifetime& a, const Lifetime& b) {
@@ -174,11 +179,10 @@ bool IsLarger(const Lifetime& a, const Lifetime& b) {
 // Deep Neural Net Inference, 2020. What is alive when the most is: the longest
 // first, as they nest, so that there are no gaps between them; then the rest.
 std::vector<std::vector<Lifetime>> Orders(const std::vector<Lifetime>& all,
-                                          int steps) {
+                                          int fullest) {
   std::vector<Lifetime> by_size = all;
   std::stable_sort(by_size.begin(), by_size.end(), IsLarger);
   std::vector<Lifetime> nested = by_size;
-  const int fullest = FullestStep(all, steps);
   const auto rest = std::stable_partition(
       nested.begin(), nested.end(), [fullest](const Lifetime& one) {
         return one.steps.first <= fullest && fullest <= one.steps.last;
@@ -223,11 +227,13 @@ void PlaceTemporaries(Draft& draft, int64_t* bytes) {
   // What lies where something else lay a moment ago finds it in caches: to save
   // 2 % cost a ResNet-50 2 % of its time.
   int64_t most = *bytes - *bytes / 32 - 1;
+  const Fullest fullest =
+      FullestStep(starts, static_cast<int>(draft.steps.size()));
+  if (fullest.bytes > most) return;
   std::vector<Lifetime> others = starts;
   std::vector<int64_t> offsets(starts.size());
   for (size_t i = 0; i < others.size(); ++i) others[i].offset = &offsets[i];
-  for (const std::vector<Lifetime>& order :
-       Orders(others, static_cast<int>(draft.steps.size()))) {
+  for (const std::vector<Lifetime>& order : Orders(others, fullest.step)) {
     const int64_t end = PlaceInFront(order);
     if (end > most) continue;
     for (size_t i = 0; i < starts.size(); ++i) *starts[i].offset = offsets[i];
