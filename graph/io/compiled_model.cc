@@ -275,7 +275,7 @@ absl::Status Reader::TakeReport(CompiledModel* model) {
 
 void Reader::TakeSource(CompiledModel* model) {
   ModelFile source;
-  *source.model = *message_.mutable_source();
+  *source.model = message_.source();
   source.file = message_.source_file();
   TakeLines(message_, &source);
   if (packed_source_.bytes() == 0) return model->SetSource(std::move(source));

@@ -41,7 +41,8 @@ absl::Status ExpectTextOf(const google::protobuf::Descriptor& type,
                           absl::string_view file);
 
 // A model whose many small messages lie together (a protobuf arena), so that
-// none is made or freed by itself. Copies are deep.
+// none is made or freed by itself. Copies are deep; one that was moved from may
+// be assigned to, and no more.
 class ModelMessage {
  public:
   ModelMessage();

@@ -47,24 +47,32 @@ constexpr uint32_t Tag() {
   return kTag;
 }
 
-// False: there is something else than rows.
-template <typename Row, typename Visit>
-bool VisitRows(absl::string_view bytes, const Visit& visit) {
+// Calls `read` between each row's limits. False: there is something else than
+// rows, or `read` says so.
+template <typename Row, typename Read>
+bool ReadRows(absl::string_view bytes, const Read& read) {
   CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                           static_cast<int>(bytes.size()));
-  Row row;  // kept, with the memory of its strings
   while (stream.ReadTag() == Tag<Row>()) {
     uint32_t size = 0;
     if (!stream.ReadVarint32(&size) || size > bytes.size()) return false;
     const auto limit = stream.PushLimit(static_cast<int>(size));
-    row.Clear();
-    if (!row.MergeFromCodedStream(&stream) || stream.BytesUntilLimit() > 0) {
-      return false;
-    }
+    if (!read(stream) || stream.BytesUntilLimit() > 0) return false;
     stream.PopLimit(limit);
-    visit(row);
   }
   return stream.CurrentPosition() == static_cast<int>(bytes.size());
+}
+
+template <typename Row, typename Visit>
+bool VisitRows(absl::string_view bytes, const Visit& visit) {
+  Row row;  // kept, with the memory of its strings
+  return ReadRows<Row>(bytes, [&](CodedInputStream& stream) {
+    row.Clear();
+    if (!row.MergeFromCodedStream(&stream)) return false;
+    if (stream.BytesUntilLimit() > 0) return false;
+    visit(row);
+    return true;
+  });
 }
 
 // Of the row that lies between the stream's place and its limit; false: it is
@@ -100,18 +108,12 @@ bool ReadHead(absl::string_view bytes, CodedInputStream& stream, OpHead* head) {
 
 bool VisitHeads(absl::string_view bytes,
                 absl::FunctionRef<void(const OpHead&)> visit) {
-  CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
-                          static_cast<int>(bytes.size()));
-  while (stream.ReadTag() == Tag<proto::OpRow>()) {
-    uint32_t size = 0;
-    if (!stream.ReadVarint32(&size) || size > bytes.size()) return false;
-    const auto limit = stream.PushLimit(static_cast<int>(size));
+  return ReadRows<proto::OpRow>(bytes, [&](CodedInputStream& stream) {
     OpHead head;
     if (!ReadHead(bytes, stream, &head)) return false;
-    stream.PopLimit(limit);
     visit(head);
-  }
-  return stream.CurrentPosition() == static_cast<int>(bytes.size());
+    return true;
+  });
 }
 
 }  // namespace

@@ -9,15 +9,6 @@
 
 namespace halftone {
 namespace runtime {
-
-StopRuleWatch::StopRuleWatch(const proto::StopRule& rule, bool dynamic_scaling,
-                             double floor)
-    : rule_(rule),
-      dynamic_(dynamic_scaling),
-      floor_(std::max<double>(floor, std::numeric_limits<float>::min())) {
-  changes_.reserve(kHistory);
-}
-
 namespace {
 
 // With which the step ran: where parts of the loss have their own, what the
@@ -28,6 +19,14 @@ float ScaleOf(const StepRecord& record) {
 }
 
 }  // namespace
+
+StopRuleWatch::StopRuleWatch(const proto::StopRule& rule, bool dynamic_scaling,
+                             double floor)
+    : rule_(rule),
+      dynamic_(dynamic_scaling),
+      floor_(std::max<double>(floor, std::numeric_limits<float>::min())) {
+  changes_.reserve(kHistory);
+}
 
 bool StopRuleWatch::Add(const StepRecord& record) {
   record_ = record;

@@ -23,18 +23,30 @@ const NextNames& Next() {
   return *names;
 }
 
+// What a part's results are called, made once in a thread.
+struct PartNames {
+  std::string not_finite, scale, bad_steps;
+};
+const PartNames& NamesOfPart(size_t part) {
+  thread_local std::vector<PartNames> names;
+  while (names.size() <= part) {
+    const int next = static_cast<int>(names.size());
+    const std::string suffix = ScalerSuffix(next) + kNextSuffix;
+    names.push_back({absl::StrCat(kNotFinitePrefix, next),
+                     kLossScaling + suffix, kBadSteps + suffix});
+  }
+  return names[part];
+}
+
 std::vector<PartScale> ReadParts(const StepView& view,
                                  absl::Span<const float> scales) {
   std::vector<PartScale> parts(scales.size());
   for (size_t i = 0; i < parts.size(); ++i) {
-    const std::string next =
-        absl::StrCat(ScalerSuffix(static_cast<int>(i)), kNextSuffix);
-    parts[i].not_finite = view.Scalar(absl::StrCat(kNotFinitePrefix, i)) != 0;
+    const PartNames& names = NamesOfPart(i);
+    parts[i].not_finite = view.Scalar(names.not_finite) != 0;
     parts[i].before = scales[i];
-    parts[i].after =
-        static_cast<float>(view.Scalar(absl::StrCat(kLossScaling, next)));
-    parts[i].bad_steps =
-        static_cast<int64_t>(view.Scalar(absl::StrCat(kBadSteps, next)));
+    parts[i].after = static_cast<float>(view.Scalar(names.scale));
+    parts[i].bad_steps = static_cast<int64_t>(view.Scalar(names.bad_steps));
   }
   return parts;
 }

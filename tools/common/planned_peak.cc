@@ -38,6 +38,24 @@ absl::StatusOr<int64_t> PeakOf(const Program& program,
   return runtime::TotalOf(bytes);
 }
 
+int64_t BatchOf(const proto::Strategy& strategy, int ranks) {
+  const proto::Train& train = strategy.train();
+  return train.batch_size() > 0 ? train.batch_size()
+                                : train.batch_size_per_rank() * ranks;
+}
+
+runtime::RunQuestion QuestionOf(const CompiledModel& model, int64_t batch,
+                                int ranks, int threads) {
+  runtime::RunQuestion question;
+  question.program = model.program.get();
+  question.dist = &model.strategy.dist();
+  question.target = model.target;
+  question.batch = batch;
+  question.ranks = ranks;
+  question.threads = threads;
+  return question;
+}
+
 absl::StatusOr<runtime::RunMemory> PlannedMemory(
     const runtime::RunQuestion& question) {
   HT_ASSIGN_OR_RETURN(const auto* kernels, runtime::KernelsOf(question.target));

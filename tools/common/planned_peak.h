@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "graph/io/compiled_model.h"
 #include "graph/ir/program.h"
 #include "proto/strategy.pb.h"
 #include "runtime/plan/plan.h"
@@ -24,6 +25,12 @@ runtime::PlanRequest RequestFor(const Program& program,
 absl::StatusOr<int64_t> PeakOf(const Program& program,
                                const std::string& target,
                                const std::string& entry, int64_t samples);
+
+// Global batch of a strategy on `ranks` ranks; 0: it names none.
+int64_t BatchOf(const proto::Strategy& strategy, int ranks);
+// What a run of the model with so many samples of all ranks is.
+runtime::RunQuestion QuestionOf(const CompiledModel& model, int64_t batch,
+                                int ranks, int threads = 1);
 
 // runtime::MemoryOfRun with the target's kernels.
 absl::StatusOr<runtime::RunMemory> PlannedMemory(

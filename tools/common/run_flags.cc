@@ -277,15 +277,10 @@ void NoteThreads(const CompiledModel& model, const RankFlags& flags,
   const proto::Train& train = config->strategy.train();
   const auto budget = passes::BytesFromText(train.memory_budget());
   if (!budget) return;
-  runtime::RunQuestion question;
-  question.program = model.program.get();
-  question.dist = &dist;
-  question.target = model.target;
-  question.ranks = ranks.communicators[0]->world_size();
-  question.threads = ThreadsHere(flags);
-  question.batch = train.batch_size() > 0
-                       ? train.batch_size()
-                       : train.batch_size_per_rank() * question.ranks;
+  const int world_size = ranks.communicators[0]->world_size();
+  const runtime::RunQuestion question =
+      QuestionOf(model, BatchOf(config->strategy, world_size), world_size,
+                 ThreadsHere(flags));
   const auto memory = PlannedMemory(question);
   // What else is wrong with it, the run says.
   if (!memory.ok() || memory->bytes() <= *budget) return;

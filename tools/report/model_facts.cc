@@ -142,12 +142,6 @@ std::vector<const proto::OpRow*> OwnOps(const CompiledModel& model) {
   return ops;
 }
 
-int64_t BatchOf(const proto::Strategy& strategy, int ranks) {
-  const proto::Train& train = strategy.train();
-  return train.batch_size() > 0 ? train.batch_size()
-                                : train.batch_size_per_rank() * ranks;
-}
-
 absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
                                       const std::string& entry, int64_t samples,
                                       int ranks, int threads) {
@@ -156,18 +150,6 @@ absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
       RequestFor(*model.program, model.target, entry, samples, ranks, threads),
       *kernels, runtime::LayOutState(*model.program, ranks),
       runtime::TuningTable());
-}
-
-runtime::RunQuestion QuestionOf(const CompiledModel& model, int64_t batch,
-                                int ranks, int threads) {
-  runtime::RunQuestion question;
-  question.program = model.program.get();
-  question.dist = &model.strategy.dist();
-  question.target = model.target;
-  question.batch = batch;
-  question.ranks = ranks;
-  question.threads = threads;
-  return question;
 }
 
 absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model, int64_t samples,

@@ -68,16 +68,11 @@ absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model,
 // The rows of the model's own ops, as long as `model` lives.
 std::vector<const proto::OpRow*> OwnOps(const CompiledModel& model);
 
-// Global batch of a strategy on `ranks` ranks; 0: it names none.
-int64_t BatchOf(const proto::Strategy& strategy, int ranks);
 // The plan of an entry for one of `ranks` ranks that runs it with so many
 // samples at once.
 absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
                                       const std::string& entry, int64_t samples,
                                       int ranks, int threads = 1);
-// What a run of the model with so many samples of all ranks is.
-runtime::RunQuestion QuestionOf(const CompiledModel& model, int64_t batch,
-                                int ranks, int threads = 1);
 
 }  // namespace tools
 }  // namespace halftone

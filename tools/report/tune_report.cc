@@ -13,6 +13,7 @@
 #include "runtime/log/words.h"
 #include "runtime/train/bindings.h"
 #include "tools/common/json_text.h"
+#include "tools/common/planned_peak.h"
 #include "tools/report/model_facts.h"
 #include "tools/report/roofline_report.h"
 
