@@ -19,14 +19,16 @@ constexpr absl::string_view kScopes = "amp.fp32_scopes";
 constexpr absl::string_view kWhiteOps = "amp.custom_white_list";
 
 absl::Status NoMatch(const Options& options, absl::string_view path, int member,
-                     absl::string_view what, const std::string& glob,
+                     absl::string_view what, absl::string_view verb,
+                     const std::string& glob,
                      const std::vector<std::string>& names) {
   const std::string hint = NearestHint(glob, names);
   return FieldError(
       options, path,
-      absl::StrCat(
-          "no ", what, " matches \"", glob, "\"",
-          hint.empty() ? "; halftone inspect MODEL --all lists them" : hint),
+      absl::StrCat("no ", what, " matches \"", glob, "\"",
+                   hint.empty()
+                       ? absl::StrCat("; halftone ", verb, " lists them")
+                       : hint),
       member);
 }
 
@@ -84,7 +86,8 @@ void PrecisionPolicy::MatchVariables(const Block& block, ErrorList* errors) {
     for (int i = 0; i < block.value_limit(); ++i) {
       names.emplace_back(block.name(ValueId(i)));
     }
-    errors->Add(NoMatch(options_, kBlackVars, member, "value", glob, names));
+    errors->Add(NoMatch(options_, kBlackVars, member, "value",
+                        "inspect MODEL --json", glob, names));
   }
 }
 
@@ -118,7 +121,8 @@ void PrecisionPolicy::MatchOps(
     if (matched || choice == Choice::kScope) continue;  // a note says so
     std::vector<std::string> names;
     for (OpId id : ops) names.emplace_back(block.name(block.op(id)));
-    errors->Add(NoMatch(options_, path, member, "op", glob, names));
+    errors->Add(NoMatch(options_, path, member, "op", "inspect MODEL --all",
+                        glob, names));
   }
 }
 

@@ -42,10 +42,13 @@ absl::StatusOr<runtime::TimelineRequest> RequestFor(
     const runtime::TuningTable& tuning) {
   HT_ASSIGN_OR_RETURN(const Target* target,
                       TargetNamed(model.target, "--target "));
-  if (!(question.cores_per_rank > 0)) {
-    return UsageError("--cores-per-rank ", question.cores_per_rank,
-                      ": expected a number above 0, such as 0.5 where 4 ranks "
-                      "of one thread share 2 cores");
+  // Less is no machine's, and a step of it has no length that prints.
+  constexpr double kLeast = 1e-6;
+  if (!(question.cores_per_rank >= kLeast)) {
+    return UsageError(
+        "--cores-per-rank ", question.cores_per_rank,
+        ": expected a number from ", kLeast,
+        ", such as 0.5 where 4 ranks of one thread share 2 cores");
   }
   runtime::TimelineRequest request;
   HT_ASSIGN_OR_RETURN(request.topology, TopologyOf(question, *target));

@@ -137,6 +137,11 @@ absl::StatusOr<RunMemory> MemoryAsked(const CompiledModel& model,
   return alone;
 }
 
+// Whether the gradients' buckets are reduced in it: eval has none.
+bool ReducesGradients(const CompiledModel& model, const Plan& plan) {
+  return plan.entry == kTrainEntry && model.report.bucket_size() > 0;
+}
+
 Json ToJson(const CompiledModel& model, const PlanQuestion& question,
             const AskedPlan& asked, const RunMemory& memory) {
   const Plan& plan = asked.plan;
@@ -174,7 +179,8 @@ Json ToJson(const CompiledModel& model, const PlanQuestion& question,
       {"optimizer_bytes",
        OptimizerBytes(*model.program,
                       runtime::LayOutState(*model.program, ranks))},
-      {"buckets", BucketsJson(model.report)},
+      {"buckets", ReducesGradients(model, plan) ? BucketsJson(model.report)
+                                                : Json::array()},
       {"all_reduces", all_reduces},
       {"steps", plan.steps.size()},
       {"inlined_fusions", Inlined(plan)},
@@ -347,7 +353,7 @@ absl::StatusOr<std::string> PlanText(const CompiledModel& model,
   absl::StrAppend(&text, "largest      ",
                   absl::StrJoin(runtime::LargestBuffers(plan, 4), ", "), "\n");
   text += OptimizerText(model, question.ranks);
-  if (model.report.bucket_size() > 0) {
+  if (ReducesGradients(model, plan)) {
     absl::StrAppend(&text, "gradients    ", Buckets(model), "\n");
   }
   absl::StrAppend(&text, "all-reduces  ", Collectives(plan), "\nsteps        ",

@@ -108,6 +108,7 @@ TEST(PlanReport, OtherEntriesOfTheTraining) {
   EXPECT_THAT(*plan("average"),
               AllOf(HasSubstr(" on rank 0 with 1 thread for average alone = "),
                     Not(HasSubstr("entries "))));
+  EXPECT_THAT(Text({2, 0, "eval"}), Not(HasSubstr("\ngradients ")));
   // Parameters are averaged there, and gradients summed nowhere.
   EXPECT_THAT(*plan("average"), HasSubstr("all-reduces  f32 "));
   const auto json = Parsed(PlanText(local, {2, 0, "average"}, /*json=*/true));
