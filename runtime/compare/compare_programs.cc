@@ -154,12 +154,11 @@ std::unique_ptr<BatchReader> ReaderOf(const TrainConfig& config,
   SamplerOptions sampler;
   sampler.size = data.train->size();
   sampler.batch = samples;
-  sampler.tail = Tail::kDrop;  // whole batches alone
   sampler.shuffle = config.shuffle;
   sampler.seed = config.strategy.train().seed();
   ReaderOptions options;
   options.workers = config.readers;
-  options.epochs = batches;  // an epoch has one at least
+  options.epochs = batches;  // of which each has a whole batch at least
   return MakeBatchReader(data.train, data.specs, sampler, options);
 }
 
@@ -199,6 +198,7 @@ absl::StatusOr<Comparison> ComparePrograms(
   while (comparison.batches < options.batches) {
     HT_ASSIGN_OR_RETURN(const Batch* const batch, reader->Next());
     if (batch == nullptr) break;
+    if (batch->share.global_count < comparison.batch) continue;  // a rest
     HT_ASSIGN_OR_RETURN(double ms, one->Watch(*batch, &keeper));
     comparison.reference_ms += ms;
     if (options.isolated) {

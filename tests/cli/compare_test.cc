@@ -62,6 +62,15 @@ TEST(CompareTest, OneProgramAgainstItselfIsExact) {
   }
 }
 
+// An epoch of 79 training samples is two batches of 32 and a rest.
+TEST(CompareTest, TakesWholeBatchesFromEpochToEpoch) {
+  const json answer = MustParse(Halftone(
+      {"compare", kModel, kModel, "--level", "O0", "--batch", "32", "--data",
+       "synthetic:79", "--json", "--tolerance", "0", "--batches", "5"}));
+  EXPECT_EQ(answer["batches"], 5);
+  EXPECT_EQ(answer["tolerance"]["exceeding"], 0);
+}
+
 // The bound: a unit in the last place of f16 is 2^-10 of a number. Where f16
 // makes another element the largest of a window, its gradient would go
 // elsewhere: the reference's places are handed on, too.
