@@ -43,6 +43,8 @@ absl::Status CheckFlags(CompareFlags& flags) {
 
 absl::Status Compare(CompareFlags& flags, int* exit_code) {
   HT_RETURN_IF_ERROR(CheckFlags(flags));
+  // Whatever a launcher's variables say.
+  if (flags.ranks.gpus.empty()) flags.ranks.ranks = 1;
   CompareFacts& facts = flags.facts;
   const std::string& one = flags.models.compared.path;
   const std::string& other = flags.models.against;
@@ -104,7 +106,7 @@ void AddCompare(Verb app, Outcome* outcome) {
   verb.AddSwitch("--all", &flags->facts.all, "all values, not the worst ten");
   verb.AddOption("--html", &flags->html, "a page for all of them").Writes();
   verb.AddSwitch("--json", &flags->json, "one JSON object");
-  AddRankFlags(verb, &flags->ranks);
+  AddDeviceFlags(verb, &flags->ranks);
   verb.SetRun([flags, outcome] {
     outcome->status = Compare(*flags, &outcome->exit_code);
   });

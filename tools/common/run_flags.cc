@@ -119,9 +119,15 @@ Flag AddThreadsFlag(Verb verb, int* threads) {
       .InRange(1, kMostThreads);
 }
 
-void AddRankFlags(Verb verb, RankFlags* flags) {
+void AddDeviceFlags(Verb verb, RankFlags* flags) {
+  verb.AddOption("--gpus", &flags->gpus, "the GPU that it runs on: 0");
+  AddThreadsFlag(verb, &flags->threads);
+}
+
+void AddRankFlags(Verb verb, RankFlags* flags, bool launched) {
+  const std::string ranks = "ranks as threads of this process";
   verb.AddOption("--ranks", &flags->ranks,
-                 "ranks as threads of this process (or use halftone launch)")
+                 launched ? ranks + " (or use halftone launch)" : ranks)
       .InRange(1, kMostRanks);
   verb.AddOption("--gpus", &flags->gpus,
                  "one rank per listed GPU; ranks may share one: 0,0");

@@ -24,7 +24,11 @@ struct RankFlags {
   int threads = 0;  // compute threads of a rank; 0: see ThreadsPerRank
   double connect_timeout = 60, timeout = 60;  // seconds
 };
-void AddRankFlags(Verb verb, RankFlags* flags);
+// --ranks, --gpus, --threads and how long ranks wait for each other.
+// `launched`: halftone launch takes the verb, too (launch_command.cc).
+void AddRankFlags(Verb verb, RankFlags* flags, bool launched);
+// --gpus and --threads, of a verb that runs on one rank.
+void AddDeviceFlags(Verb verb, RankFlags* flags);
 // --threads.
 Flag AddThreadsFlag(Verb verb, int* threads);
 // What --threads `asked` for, else OMP_NUM_THREADS (which our launcher sets),

@@ -37,7 +37,7 @@ absl::Status CompareModels(ComparedModelsFlags flags, const RankFlags& ranks,
   HT_ASSIGN_OR_RETURN(const LocalRanks local,
                       MakeRanks(ranks, models.compared.target));
   if (local.communicators[0]->world_size() != 1) {
-    return UsageError("compare runs on one rank; leave --ranks out");
+    return UsageError("compare runs on one rank: give --gpus one id");
   }
   const Program& compared = *models.compared.program;
   HT_ASSIGN_OR_RETURN(facts->comparison,
