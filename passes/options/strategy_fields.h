@@ -49,6 +49,10 @@ void VisitValues(const google::protobuf::Message& message,
 // Members of a list; the path is that of one.
 int MembersAt(const google::protobuf::Message& message, absl::string_view path);
 
+// What a program is compiled by: without the fields and the parts that leave
+// the graph alone.
+proto::Strategy GraphFieldsOf(proto::Strategy strategy);
+
 // Unsets a field; a path without a field does nothing.
 void ClearField(google::protobuf::Message* message, absl::string_view path);
 

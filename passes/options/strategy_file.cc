@@ -73,5 +73,12 @@ bool LeavesGraphAlone(absl::string_view path) {
   return true;
 }
 
+proto::Strategy GraphFieldsOf(proto::Strategy strategy) {
+  for (const StrategyField& field : StrategyFields()) {
+    if (LeavesGraphAlone(field.path)) ClearField(&strategy, field.path);
+  }
+  return strategy;
+}
+
 }  // namespace passes
 }  // namespace halftone

@@ -5,6 +5,7 @@
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
 #include "passes/options/options.h"
+#include "passes/options/strategy_fields.h"
 
 namespace halftone {
 namespace passes {
@@ -40,6 +41,18 @@ TEST(StrategyPathsTest, AreLeaves) {
   EXPECT_TRUE(LeavesGraphAlone("lr.base"));
   EXPECT_FALSE(LeavesGraphAlone("lr.cosine.min_ratio"));
   EXPECT_FALSE(LeavesGraphAlone("amp.level"));
+}
+
+TEST(GraphFieldsTest, AreWhatAProgramIsCompiledBy) {
+  const auto fields = [](const std::string& text) {
+    const auto read = ParseStrategy(text, "s.pbtxt");
+    EXPECT_TRUE(read.ok()) << read.status();
+    return GraphFieldsOf(read->strategy).ShortDebugString();
+  };
+  EXPECT_EQ(fields(R"(amp { level: "O1" } lr { base: 0.1 }
+                      train { epochs: 3 augment { horizontal_flip: 0.5 } })"),
+            fields(R"(amp { level: "O1" } lr { } train { seed: 7 })"));
+  EXPECT_NE(fields("amp { level: \"O1\" }"), fields("amp { level: \"O2\" }"));
 }
 
 }  // namespace

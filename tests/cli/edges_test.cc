@@ -26,6 +26,7 @@ namespace halftone {
 namespace {
 
 using nlohmann::json;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -385,7 +386,8 @@ TEST(Terminal, TheTablesOfAProfileFitIt) {
   for (absl::string_view line : absl::StrSplit(shown.substr(at), '\n')) {
     EXPECT_LE(WidthOf(line), 60) << line;
   }
-  EXPECT_THAT(shown.substr(at), HasSubstr("\nconv1 "));
+  // Which ops are the dearest is the machine's to say.
+  EXPECT_THAT(shown.substr(at), ContainsRegex("\n(conv|bn|relu|pool)[12]"));
 }
 
 // Nothing in `text` that a terminal obeys.

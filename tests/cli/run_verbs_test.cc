@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/file.h"
 #include "gtest/gtest.h"
@@ -48,6 +49,31 @@ TEST(RunVerbs, TrainEvaluateExportAndTakeBack) {
   const json checkpoints = MustParse(Halftone({"ckpt", "ls", out, "--json"}));
   EXPECT_EQ(checkpoints["checkpoints"][0]["step"], 23);
   EXPECT_EQ(checkpoints["checkpoints"][0]["level"], "O1");
+}
+
+// What says only what a model was compiled by is no reason to compile it again;
+// what changes it is named, and the advice can be typed.
+TEST(RunVerbs, OfACompiledModelOnlyChangesOfItsGraphAreRefused) {
+  const std::string out = Temp("-same");
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", Convnet(), "--data", "idx:models/digits",
+                               "--epochs", "1"});
+    return Halftone(std::move(more));
+  };
+  const Result same = run({"--strategy", "models/mnist_o1.pbtxt", "--level",
+                           "O1", "--lr", "0.02", "--out", out});
+  ASSERT_EQ(same.exit_code(), 0) << same.err;
+  EXPECT_THAT(*ReadFile(out + "/metrics.jsonl"), HasSubstr("\"lr\":0.02,"));
+  const Result changed = run({"--level", "O1", "--freeze", "conv1*"});
+  EXPECT_EQ(changed.exit_code(), 2);
+  EXPECT_THAT(changed.err,
+              HasSubstr(absl::StrCat(
+                  "--freeze 'conv1*' changes the graph of ", Convnet(),
+                  ": recompile: halftone compile ", Convnet(),
+                  " --level O1 --freeze 'conv1*'", " --epochs 1 -o new.htc")));
+  const Result other = run({"--strategy", "models/mnist_o2.pbtxt"});
+  EXPECT_EQ(other.exit_code(), 2);
+  EXPECT_THAT(other.err, HasSubstr("--strategy models/mnist_o2.pbtxt"));
 }
 
 constexpr char kTwoParts[] = R"(name: "two" format: 1

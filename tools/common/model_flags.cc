@@ -7,14 +7,17 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/out_of_memory.h"
+#include "graph/base/shell_word.h"
 #include "graph/import/neutral.h"
 #include "graph/strategy/fields.h"
 #include "graph/targets/target.h"
 #include "graph/text/text.h"
 #include "kernels/plugin/op_library.h"
+#include "passes/options/strategy_fields.h"
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/gpu/targets.h"
 #include "runtime/log/shown_activity.h"
@@ -119,34 +122,82 @@ absl::StatusOr<CompiledModel> Recompile(const CompiledModel& model,
 // "--level O2", "--set amp.level=O2".
 std::string AsTyped(const passes::Override& override_) {
   if (override_.origin == "--set") {
-    return absl::StrCat("--set ", override_.path, "=", override_.value);
+    return absl::StrCat("--set ", ShellWord(absl::StrCat(override_.path, "=",
+                                                         override_.value)));
   }
   const StrategyField& field = *FindStrategyField(override_.path);
   const std::string& word = field.facts->flag().word();
   if (!word.empty()) return absl::StrCat(override_.origin, " ", word);
   if (IsSwitch(field)) return override_.origin;
-  return absl::StrCat(override_.origin, " ", override_.value);
+  return absl::StrCat(override_.origin, " ", ShellWord(override_.value));
 }
 
-// Of what cannot be had without compiling again; `changes_graph`: the
-// override at fault, if it is one.
-absl::Status RecompileError(const ModelFlags& flags,
-                            const passes::Override* changes_graph) {
-  const std::string compile = absl::StrCat("halftone compile ", flags.path);
-  std::string what;
-  if (changes_graph != nullptr) {
-    what = AsTyped(*changes_graph);
-  } else if (!flags.strategy.empty()) {
-    what = absl::StrCat("--strategy ", flags.strategy);
-  } else {
-    what = flags.compile.dump_dir.empty()
-               ? "--verify-each"
-               : absl::StrCat("--dump-dir ", flags.compile.dump_dir);
-    return UsageError(what, ": ", flags.path,
-                      " is compiled, no pass runs: ", compile, " ", what);
+// The strategy file, if there is one, and all overrides.
+std::string AsTyped(const ModelFlags& flags) {
+  std::vector<std::string> typed;
+  if (!flags.strategy.empty()) {
+    typed.push_back(absl::StrCat("--strategy ", ShellWord(flags.strategy)));
   }
-  return UsageError(what, " changes the graph of ", flags.path,
-                    ": recompile: ", compile, " ", what, " -o new.htc");
+  for (const passes::Override& override_ : flags.overrides) {
+    typed.push_back(AsTyped(override_));
+  }
+  return absl::StrJoin(typed, " ");
+}
+
+// Whether a program compiled by these options is the model's.
+bool IsSameGraph(const CompiledModel& model, const passes::Options& options) {
+  using google::protobuf::util::MessageDifferencer;
+  return MessageDifferencer::Equals(passes::GraphFieldsOf(model.strategy),
+                                    passes::GraphFieldsOf(options.strategy)) &&
+         MessageDifferencer::Equals(model.op_lists, options.op_lists);
+}
+
+// The first override that changes the graph by itself; else whatever was typed.
+std::string GraphChange(const CompiledModel& model, const ModelFlags& flags) {
+  for (const passes::Override& override_ : flags.overrides) {
+    const auto alone = passes::ResolveOptions(StrategyOf(model), {override_});
+    if (alone.ok() && !IsSameGraph(model, *alone)) return AsTyped(override_);
+  }
+  return AsTyped(flags);
+}
+
+void TakeSettings(const passes::Options& options, CompiledModel* model) {
+  model->strategy = options.strategy;
+  model->origins.clear();
+  for (const auto& [path, origin] : options.origins) {
+    proto::FieldOrigin& field = model->origins.emplace_back();
+    field.set_path(path);
+    field.set_origin(origin);
+  }
+}
+
+// The settings that the flags ask for, of a model that they leave as it is. A
+// strategy that says what the model was compiled by is no reason to compile.
+absl::Status ApplyFlags(const ModelFlags& flags, CompiledModel* model) {
+  const std::string compile =
+      absl::StrCat("halftone compile ", ShellWord(flags.path), " ");
+  const std::string watch =
+      flags.compile.verify_each ? "--verify-each"
+      : flags.compile.dump_dir.empty()
+          ? ""
+          : absl::StrCat("--dump-dir ", ShellWord(flags.compile.dump_dir));
+  passes::StrategyFile strategy = StrategyOf(*model);
+  if (!flags.strategy.empty()) {
+    HT_ASSIGN_OR_RETURN(strategy, passes::ReadStrategy(flags.strategy));
+  }
+  HT_ASSIGN_OR_RETURN(const passes::Options options,
+                      passes::ResolveOptions(strategy, flags.overrides));
+  if (!IsSameGraph(*model, options)) {
+    return UsageError(GraphChange(*model, flags), " changes the graph of ",
+                      flags.path, ": recompile: ", compile, AsTyped(flags),
+                      " -o new.htc");
+  }
+  if (!watch.empty()) {
+    return UsageError(watch, ": ", flags.path,
+                      " is compiled, no pass runs: ", compile, watch);
+  }
+  TakeSettings(options, model);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<CompiledModel> FromCompiled(const std::string& content,
@@ -156,40 +207,23 @@ absl::StatusOr<CompiledModel> FromCompiled(const std::string& content,
   HT_ASSIGN_OR_RETURN(CompiledModel model,
                       ParseCompiledModel(content, flags.path,
                                          may_recompile ? "" : TargetOf(flags)));
-  const auto changes_graph =
-      std::find_if(flags.overrides.begin(), flags.overrides.end(),
-                   [](const passes::Override& o) {
-                     return !passes::LeavesGraphAlone(o.path);
-                   });
   const bool moves = !flags.target.empty() && flags.target != model.target;
   // Passes that are to be watched have to run.
   const bool watched =
       !flags.compile.dump_dir.empty() || flags.compile.verify_each ||
       !flags.compile.report_entry.empty() || !flags.compile.outputs.empty();
-  if (changes_graph != flags.overrides.end() || !flags.strategy.empty() ||
-      moves || watched) {
-    if (may_recompile) return Recompile(model, flags);
-    // A value that no compile takes is what is wrong; to compile is no way out.
-    HT_RETURN_IF_ERROR(
-        passes::ResolveOptions(StrategyOf(model), flags.overrides).status());
-    return RecompileError(flags, changes_graph == flags.overrides.end()
-                                     ? nullptr
-                                     : &*changes_graph);
+  const bool changes_graph = std::any_of(
+      flags.overrides.begin(), flags.overrides.end(),
+      [](const auto& o) { return !passes::LeavesGraphAlone(o.path); });
+  if (may_recompile &&
+      (changes_graph || !flags.strategy.empty() || moves || watched)) {
+    return Recompile(model, flags);
+  }
+  if (watched || !flags.strategy.empty() || !flags.overrides.empty()) {
+    HT_RETURN_IF_ERROR(ApplyFlags(flags, &model));
   }
   if (flags.runs_here && !RunsHere(model.target)) {
     return OtherTargetError(flags.path, model.target, ThisMachine());
-  }
-  if (!flags.overrides.empty()) {
-    HT_ASSIGN_OR_RETURN(
-        const passes::Options options,
-        passes::ResolveOptions(StrategyOf(model), flags.overrides));
-    model.strategy = options.strategy;
-    model.origins.clear();
-    for (const auto& [path, origin] : options.origins) {
-      proto::FieldOrigin& field = model.origins.emplace_back();
-      field.set_path(path);
-      field.set_origin(origin);
-    }
   }
   return model;
 }
