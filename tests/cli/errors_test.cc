@@ -161,7 +161,7 @@ TEST(Usage, LinksAndSharesThatAreNone) {
               1, {"no/such.json"});
   ExpectError({"plan", kConvnet, "--strategy", kO1, "--timeline",
                "--cores-per-rank", "0"},
-              2, {"--cores-per-rank 0", "above 0"});
+              2, {"--cores-per-rank 0", "from 1e-06"});
 }
 
 TEST(Usage, AModelWithoutWhatToExplain) {
