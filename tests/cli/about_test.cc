@@ -96,6 +96,11 @@ TEST(CompletionVerb, InBash) {
   EXPECT_EQ(offered("insp"), "inspect\n");
   EXPECT_EQ(offered("compile --level ''"), "O0 O1 O2 O3\n");
   EXPECT_EQ(offered("launch --ranks 2 ru"), "run\n");
+  // What readline makes of --level=O, --set amp.level= and --set amp.lev.
+  EXPECT_EQ(offered("compile --level = O"), "O0 O1 O2 O3\n");
+  EXPECT_EQ(offered("compile --set amp.level ="), "O0 O1 O2 O3\n");
+  EXPECT_EQ(offered("compile --set amp.level = O2"), "O2\n");
+  EXPECT_EQ(offered("compile --set amp.lev"), "amp.level=\n");
   EXPECT_EQ(offered("zoo resnet10"), "resnet101\n");
   EXPECT_EQ(offered("inspect models/"), "\n");
 }

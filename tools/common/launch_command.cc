@@ -22,10 +22,6 @@ const std::string& Mark() {
   return *mark;
 }
 
-bool IsRankVerb(const std::string& word) {
-  return word == "run" || word == "eval" || word == "predict";
-}
-
 bool IsSelf(const std::string& program, const std::string& self) {
   if (program == "halftone") return true;  // whichever comes first in PATH
   char full[PATH_MAX];
@@ -34,6 +30,10 @@ bool IsSelf(const std::string& program, const std::string& self) {
 }
 
 }  // namespace
+
+bool IsRankVerb(absl::string_view word) {
+  return word == "run" || word == "eval" || word == "predict";
+}
 
 absl::StatusOr<std::string> FindSelf() {
   char self[PATH_MAX];

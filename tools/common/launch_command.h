@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "runtime/launch/launcher.h"
 #include "tools/common/command_line.h"
 
@@ -14,6 +15,9 @@ namespace tools {
 
 // The path of this binary.
 absl::StatusOr<std::string> FindSelf();
+
+// Whether `launch` makes ranks of the verb.
+bool IsRankVerb(absl::string_view word);
 
 // CLI11 hands what follows a verb's "--" to the program's own parser, which
 // knows nothing of commands. Makes the first one of `launch` a word like

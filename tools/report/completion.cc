@@ -2,29 +2,41 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/schema/op_registry.h"
 #include "graph/strategy/fields.h"
 #include "graph/zoo/zoo.h"
 #include "passes/report.h"
+#include "tools/common/launch_command.h"
 #include "tools/report/explain_report.h"
 
 namespace halftone {
 namespace tools {
 namespace {
 
+// To bash a = is a word, and what is offered takes the place of what is behind
+// it.
 constexpr char kBash[] = R"(# source <(halftone completion bash)
 _halftone() {
-  local IFS=$'\n' word
+  local IFS=$'\n' i word words=() typed
+  for ((i = 1; i <= COMP_CWORD; ++i)); do
+    if ((i > 1)) && [[ ${COMP_WORDS[i]} == = || ${COMP_WORDS[i-1]} == = ]]; then
+      words[-1]+=${COMP_WORDS[i]}
+    else
+      words+=("${COMP_WORDS[i]}")
+    fi
+  done
+  typed=${words[-1]}
   COMPREPLY=()
   while IFS=$'\t' read -r word _; do
-    COMPREPLY+=("$word")
-  done < <(halftone completion --words -- \
-    "${COMP_WORDS[@]:1:COMP_CWORD-1}" "${COMP_WORDS[COMP_CWORD]}" 2>/dev/null)
+    COMPREPLY+=("${word#"${typed%"${typed##*=}"}"}")
+  done < <(halftone completion --words -- "${words[@]}" 2>/dev/null)
   [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
 }
 complete -o default -o bashdefault -F _halftone halftone
@@ -159,7 +171,7 @@ const VerbDoc* VerbOf(const VerbDoc& program,
   const VerbDoc* verb = &program;
   for (const std::string& word : words) {
     const VerbDoc* below = FindVerb(*verb, word);
-    if (below == nullptr && verb->takes_command) {
+    if (below == nullptr && verb->takes_command && IsRankVerb(word)) {
       below = FindVerb(program, word);
     }
     if (below != nullptr) verb = below;
@@ -199,11 +211,14 @@ std::vector<std::string> ListedWords(const std::string& help) {
   if (parts.size() < 2) return {};
   std::vector<std::string> words;
   for (size_t i = 0; i < parts.size(); ++i) {
-    std::vector<std::string> tokens =
-        absl::StrSplit(parts[i], ' ', absl::SkipEmpty());
-    if (!tokens.empty() && tokens.back() == "(default)") tokens.pop_back();
+    // Before what is in brackets: "f32 (default)".
+    std::vector<std::string> tokens = absl::StrSplit(
+        parts[i].substr(0, parts[i].find('(')), ' ', absl::SkipEmpty());
     if (tokens.empty()) return {};
-    words.push_back(i == 0 ? tokens.back() : tokens.front());
+    std::string word = i == 0 ? tokens.back() : tokens.front();
+    word = std::string(absl::StripSuffix(absl::StripSuffix(word, ","), ":"));
+    // Numbers are examples: "500 (steps) | never", "N | auto", "0,3 | all".
+    if (word.size() > 1 && absl::ascii_isalpha(word[0])) words.push_back(word);
   }
   return words;
 }
@@ -224,6 +239,7 @@ std::vector<Candidate> CandidatesFor(const VerbDoc& program,
                                                : FlagsOf(verb);
   } else if (!verb.verbs.empty() || verb.takes_command) {
     for (const VerbDoc& below : (verb.takes_command ? program : verb).verbs) {
+      if (verb.takes_command && !IsRankVerb(below.name)) continue;
       candidates.push_back({below.name, below.summary});
     }
   } else {

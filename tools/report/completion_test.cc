@@ -25,9 +25,11 @@ VerbDoc Program() {
   VerbDoc launch = {"launch", "one process per rank", ""};
   launch.takes_command = true;
   launch.flags = {{{"--ranks"}, "", "N"}};
+  VerbDoc run = {"run", "trains", ""};
+  run.flags = {{{"--level"}, "", "O0 | O1 | O2; default: O0"}};
   VerbDoc zoo = {"zoo", "models", ""};
   VerbDoc program = {"halftone", "", "examples"};
-  program.verbs = {compile, ckpt, launch, zoo};
+  program.verbs = {compile, ckpt, launch, run, zoo};
   return program;
 }
 
@@ -40,12 +42,12 @@ std::vector<std::string> Offered(const std::vector<std::string>& words) {
 }
 
 TEST(Completion, VerbsAndThoseBelow) {
-  EXPECT_THAT(Offered({""}), ElementsAre("compile", "ckpt", "launch", "zoo"));
+  EXPECT_THAT(Offered({""}),
+              ElementsAre("compile", "ckpt", "launch", "run", "zoo"));
   EXPECT_THAT(Offered({"c"}), ElementsAre("compile", "ckpt"));
   EXPECT_THAT(Offered({"ckpt", ""}), ElementsAre("ls", "verify"));
   EXPECT_THAT(Offered({"launch", "--ranks", ""}), IsEmpty());
-  EXPECT_THAT(Offered({"launch", "--ranks", "2", "com"}),
-              ElementsAre("compile"));
+  EXPECT_THAT(Offered({"launch", "--ranks", "2", ""}), ElementsAre("run"));
   EXPECT_THAT(Offered({}), IsEmpty());
 }
 
@@ -58,8 +60,7 @@ TEST(Completion, FlagsAndWhatTheyTake) {
   EXPECT_THAT(Offered({"compile", "--level=O1"}), ElementsAre("--level=O1"));
   EXPECT_THAT(Offered({"compile", "--out", ""}), IsEmpty());  // a file
   EXPECT_THAT(Offered({"compile", "--json", ""}), IsEmpty());
-  EXPECT_THAT(Offered({"launch", "compile", "--level", "O2"}),
-              ElementsAre("O2"));
+  EXPECT_THAT(Offered({"launch", "run", "--level", "O2"}), ElementsAre("O2"));
 }
 
 TEST(Completion, NamesOfFieldsModelsAndOps) {
@@ -78,6 +79,15 @@ TEST(Completion, WordsThatAHelpLists) {
               ElementsAre("classification", "pretraining"));
   EXPECT_THAT(ListedWords("train | eval; default: train, or eval where\nx | y"),
               ElementsAre("train", "eval"));
+  EXPECT_THAT(ListedWords("safetensors (parameters) | pdmodel | onnx; default"),
+              ElementsAre("safetensors", "pdmodel", "onnx"));
+  EXPECT_THAT(ListedWords("isolated | chained: measure that alone"),
+              ElementsAre("isolated", "chained"));
+  EXPECT_THAT(ListedWords("of a U-Net: batch (default) | group, of 8 groups"),
+              ElementsAre("batch", "group"));
+  EXPECT_THAT(ListedWords("500 (steps) | 10m | 1e (epochs, default) | never"),
+              ElementsAre("never"));
+  EXPECT_THAT(ListedWords("ranks here: N | auto"), ElementsAre("auto"));
   EXPECT_THAT(ListedWords("a file"), IsEmpty());
   EXPECT_THAT(ListedWords(""), IsEmpty());
 }
