@@ -1,6 +1,7 @@
 #include "tools/report/data_report.h"
 
 #include <chrono>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -166,12 +167,12 @@ std::string SpeedText(const std::string& description,
   std::string text =
       absl::StrCat("data     ", PrintableName(description), "\n");
   for (const ReadSpeed& speed : speeds) {
+    const double rate = speed.samples_per_second();
     absl::StrAppend(
-        &text, absl::StrFormat(
-                   "%-9s%s samples/s, %.0f per worker\n",
-                   runtime::Count(speed.workers, "worker"),
-                   WithCommas(static_cast<int64_t>(speed.samples_per_second())),
-                   speed.samples_per_second() / speed.workers));
+        &text, absl::StrFormat("%-11s%s samples/s, %s per worker\n",
+                               runtime::Count(speed.workers, "worker"),
+                               WithCommas(std::llround(rate)),
+                               WithCommas(std::llround(rate / speed.workers))));
   }
   return text;
 }
