@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "graph/base/error.h"
+#include "graph/base/shell_word.h"
 #include "graph/strategy/fields.h"
 #include "passes/options/options.h"
 #include "tools/common/command_line.h"
@@ -73,7 +74,7 @@ absl::Status Explain(const ExplainFlags& flags) {
       return UsageError("explain ", flags.model.path,
                         ": name an op, value or cast of it, too (all: "
                         "halftone inspect ",
-                        flags.model.path, ")");
+                        ShellWord(flags.model.path), ")");
     }
     HT_ASSIGN_OR_RETURN(text, ExplainCode(flags.model.path, flags.json));
   } else {

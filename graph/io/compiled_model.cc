@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/check.h"
 #include "graph/base/error.h"
+#include "graph/base/shell_word.h"
 #include "graph/base/stable_hasher.h"
 #include "graph/base/text.h"
 #include "graph/io/packed_parts.h"
@@ -142,8 +143,8 @@ class Reader {
   std::string Recompile() const {
     const std::string& source = message_.source_file();
     return absl::StrCat("compile it again: halftone compile ",
-                        source.empty() ? "MODEL" : source,
-                        " --strategy STRATEGY -o ", file_);
+                        source.empty() ? "MODEL" : ShellWord(source),
+                        " --strategy STRATEGY -o ", ShellWord(file_));
   }
 
   absl::string_view content_;
@@ -421,8 +422,8 @@ absl::Status OtherTargetError(absl::string_view file, absl::string_view target,
       expected == CpuTarget().name && target != CpuTarget().name;
   return ModelError(file, ": expected a model compiled for ", expected,
                     ", found one for ", target,
-                    "; compile it again: halftone compile ", file, " --target ",
-                    expected, " -o ", file,
+                    "; compile it again: halftone compile ", ShellWord(file),
+                    " --target ", expected, " -o ", ShellWord(file),
                     device_missed ? "; or name the GPU: --gpus 0" : "");
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 #include "graph/base/error.h"
+#include "graph/base/shell_word.h"
 #include "graph/io/compiled_model.h"
 #include "graph/io/model_reader.h"
 #include "proto/strategy.pb.h"
@@ -170,8 +171,9 @@ absl::StatusOr<FileKind> DetectKind(absl::string_view content,
   if (IsText(content)) return DetectText(content, file);
   for (const absl::string_view end : {".onnx", ".pdmodel"}) {
     if (!absl::EndsWith(file, end)) continue;
-    return NotAModel(file, absl::StrCat("a ", end, "; halftone import ", file,
-                                        " makes a .pbtxt of it"));
+    return NotAModel(
+        file, absl::StrCat("a ", end, "; halftone import ", ShellWord(file),
+                           " makes a .pbtxt of it"));
   }
   if (MayBeModel(content)) return FileKind::kModelBinary;
   return NotAModel(file, "bytes of no kind that Halftone knows");

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
+#include "graph/base/shell_word.h"
 #include "runtime/capsule/capsule.h"
 #include "runtime/train/long_work.h"
 #include "runtime/train/rank_loop.h"
@@ -18,8 +19,8 @@ absl::Status RankLoop::KeepRejected() {
   HT_ASSIGN_OR_RETURN(const NonFinite found, FirstNonFiniteOp());
   HT_ASSIGN_OR_RETURN(const std::string path, WriteCapsule("rejected", found));
   if (!path.empty() && reporter_ != nullptr) {
-    reporter_->Warn(
-        absl::StrCat("step ", attempted_, ": kept: halftone replay ", path));
+    reporter_->Warn(absl::StrCat("step ", attempted_,
+                                 ": kept: halftone replay ", ShellWord(path)));
   }
   return absl::OkStatus();
 }

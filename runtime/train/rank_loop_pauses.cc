@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
+#include "graph/base/shell_word.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "runtime/train/compare_ranks.h"
@@ -167,9 +168,10 @@ absl::Status RankLoop::Diverged() {
       "): ", stop_rule_.why(), "; loss ",
       ExactFloat(static_cast<float>(record.loss())), "; ", first, "loss scale ",
       stop_rule_.ScaleHistory(), WhatToTry(config_, record, op.low_op),
-      capsule.empty() ? ""
-                      : absl::StrCat("; step ", attempted_,
-                                     " again: halftone replay ", capsule));
+      capsule.empty()
+          ? ""
+          : absl::StrCat("; step ", attempted_, " again: halftone replay ",
+                         ShellWord(capsule)));
 }
 
 }  // namespace runtime

@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/base/shell_word.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "runtime/report/signs_of_life.h"
@@ -124,7 +125,7 @@ absl::Status Train(const Program& program,
                      config.compiled_path,
                      " was compiled without an optimizer: it has no train "
                      "entry; compile it with one: halftone compile ",
-                     config.compiled_path,
+                     ShellWord(config.compiled_path),
                      " --strategy FILE -o new.htc, or --set optimizer.sgd= "
                      "instead of --strategy");
   }

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "graph/base/shell_word.h"
 #include "graph/base/text.h"
 #include "nlohmann/json.hpp"
 #include "runtime/log/words.h"
@@ -183,7 +184,7 @@ std::string ImportText(const ImportedModel& imported,
                                   "alone; without --init they are 0"));
   }
   return absl::StrCat(text, files.out, ": ", HumanBytes(files.bytes),
-                      "  halftone compile ", files.out, "\n");
+                      "  halftone compile ", ShellWord(files.out), "\n");
 }
 
 std::string ImportJson(const ImportedModel& imported,

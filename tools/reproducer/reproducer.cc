@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
+#include "graph/base/shell_word.h"
 #include "graph/base/text.h"
 #include "graph/import/neutral.h"
 #include "graph/io/compiled_model.h"
@@ -108,14 +109,15 @@ Reproducer MakeReproducer(CompileInputs inputs, const absl::Status& error) {
 absl::Status WithReproducer(const absl::Status& error, CompileInputs inputs) {
   const auto folder = Keep(MakeReproducer(std::move(inputs), error));
   const std::string what =
-      folder.ok() ? absl::StrCat(
-                        "please report this bug of the compiler with the "
-                        "folder ",
-                        *folder, "; again: halftone replay ", *folder)
-                  : absl::StrCat(
-                        "please report this bug of the compiler with the "
-                        "model (no folder for it: ",
-                        folder.status().message(), ")");
+      folder.ok()
+          ? absl::StrCat(
+                "please report this bug of the compiler with the "
+                "folder ",
+                *folder, "; again: halftone replay ", ShellWord(*folder))
+          : absl::StrCat(
+                "please report this bug of the compiler with the "
+                "model (no folder for it: ",
+                folder.status().message(), ")");
   return MakeError(ExitCodeOf(error),
                    absl::StrCat(error.message(), "; ", what));
 }

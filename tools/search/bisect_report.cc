@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "graph/base/shell_word.h"
 #include "graph/strategy/fields.h"
 #include "runtime/log/words.h"
 #include "tools/common/json_text.h"
@@ -56,11 +57,11 @@ Json OpsJson(const GuiltyOps& set) {
 
 std::string Next(const BisectAnswer& answer, const BisectFacts& facts) {
   return facts.strategy_out.empty()
-             ? absl::StrCat("halftone explain ", facts.model, " ",
-                            answer.guilty[0].ops[0].op.name,
+             ? absl::StrCat("halftone explain ", ShellWord(facts.model), " ",
+                            ShellWord(answer.guilty[0].ops[0].op.name),
                             "; -o FILE keeps the strategy below")
-             : absl::StrCat("halftone compile ", facts.model, " --strategy ",
-                            facts.strategy_out);
+             : absl::StrCat("halftone compile ", ShellWord(facts.model),
+                            " --strategy ", ShellWord(facts.strategy_out));
 }
 
 std::string GuiltyText(const BisectAnswer& answer, const BisectFacts& facts) {
