@@ -69,9 +69,7 @@ Made MakeEval(const PassInputs& in) {
       /*keep_train=*/in.options.strategy.has_optimizer());
 }
 Made MakeFreeze(const PassInputs& in) {
-  const auto& globs = in.options.strategy.optimizer().freeze();
-  return std::make_unique<Freeze>(
-      std::vector<std::string>(globs.begin(), globs.end()));
+  return std::make_unique<Freeze>(in.options);
 }
 Made MakeSync(const PassInputs& in) {
   return std::make_unique<SyncBatchNorm>(

@@ -1,5 +1,9 @@
 #include "passes/differentiate/freeze.h"
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/ir/program.h"
@@ -9,7 +13,9 @@ namespace passes {
 
 absl::StatusOr<bool> Freeze::Run(Program& program) {
   bool changed = false;
-  for (const std::string& glob : globs_) {
+  const auto& globs = options_.strategy.optimizer().freeze();
+  for (int member = 0; member < globs.size(); ++member) {
+    const std::string& glob = globs[member];
     bool matched = false;
     std::vector<std::string> names;
     for (int i = 0; i < program.num_cells(); ++i) {
@@ -23,8 +29,10 @@ absl::StatusOr<bool> Freeze::Run(Program& program) {
       changed = true;
     }
     if (!matched) {
-      return ModelError("optimizer.freeze: no parameter matches \"", glob, "\"",
-                        NearestHint(glob, names));
+      return FieldError(options_, "optimizer.freeze",
+                        absl::StrCat("no parameter matches \"", glob, "\"",
+                                     NearestHint(glob, names)),
+                        member);
     }
   }
   return changed;

@@ -11,10 +11,7 @@
 #ifndef HALFTONE_PASSES_DIFFERENTIATE_FREEZE_H_
 #define HALFTONE_PASSES_DIFFERENTIATE_FREEZE_H_
 
-#include <string>
-#include <utility>
-#include <vector>
-
+#include "passes/options/options.h"
 #include "passes/pass.h"
 
 namespace halftone {
@@ -22,14 +19,14 @@ namespace passes {
 
 class Freeze : public Pass {
  public:
-  explicit Freeze(std::vector<std::string> globs) : globs_(std::move(globs)) {}
+  explicit Freeze(const Options& options) : options_(options) {}
 
   absl::string_view name() const override { return "freeze"; }
-  // Errors (kModel): a glob that matches no parameter.
+  // Errors (FieldError's): a glob that matches no parameter.
   absl::StatusOr<bool> Run(Program& program) override;
 
  private:
-  std::vector<std::string> globs_;
+  const Options& options_;
 };
 
 }  // namespace passes

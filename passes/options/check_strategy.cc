@@ -99,7 +99,7 @@ void CheckLevel(const proto::Amp& amp, Checker& check) {
 void CheckPiecewise(const proto::Piecewise& p, Checker& check) {
   if (p.factor_size() != p.boundary_size() + 1) {
     check.Refuse(
-        "lr.piecewise.factor",
+        p.factor_size() > 0 ? "lr.piecewise.factor" : "lr.piecewise.boundary",
         absl::StrCat("expected one factor more than boundaries, found ",
                      p.factor_size(), " factors and ", p.boundary_size(),
                      " boundaries"));

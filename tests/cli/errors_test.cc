@@ -164,6 +164,14 @@ TEST(Usage, LinksAndSharesThatAreNone) {
               2, {"--cores-per-rank 0", "from 1e-06"});
 }
 
+TEST(Usage, FlagsWhoseValuesTheModelDoesNotHave) {
+  ExpectError({"compile", kConvnet, "--strategy", kO1, "--freeze", "nothing"},
+              2, {"--freeze: optimizer.freeze: no parameter matches"});
+  ExpectError({"compile", kConvnet, "--strategy", kO1, "--set",
+               "lr.piecewise.boundary=0.5"},
+              2, {"--set: lr.piecewise.boundary: expected one factor more"});
+}
+
 TEST(Usage, AModelWithoutWhatToExplain) {
   ExpectError({"explain", kConvnet}, 2, {kConvnet, "halftone inspect"});
 }
