@@ -410,6 +410,28 @@ TEST(CompileTest, NotesOnSettingsWithoutEffect) {
   }
 }
 
+// What explain and bisect print of an op with a * in its name means that op.
+TEST(CompileTest, ANameThatIsAGlobMeansItsOwnerAlone) {
+  const std::string model = absl::StrCat(
+      kNoLoss,
+      "op { name: 'a*' type: 'matmul' in { slot: 'X' var: 'y' } in { slot: 'Y' "
+      "var: 'w' } out { slot: 'Out' var: 'z' } }\n"
+      "op { name: 'abc' type: 'matmul' in { slot: 'X' var: 'y' } in { slot: "
+      "'Y' var: 'w' } out { slot: 'Out' var: 'v?' } }\n"
+      "output: 'z' output: 'v?'\n");
+  const auto precision = [&](const char* field, const char* glob,
+                             const char* op) {
+    const auto compiled = CompileText(
+        model, {{"amp.level", "O1", "--level"}, {field, glob, "--set"}});
+    EXPECT_TRUE(compiled.ok()) << compiled.status();
+    return FindOp(*compiled, op)->precision();
+  };
+  EXPECT_EQ(precision("amp.custom_black_opnames", "a*", "a*"), "f32");
+  EXPECT_EQ(precision("amp.custom_black_opnames", "a*", "abc"), "f16");
+  EXPECT_EQ(precision("amp.custom_black_opnames", "ab*", "abc"), "f32");
+  EXPECT_EQ(precision("amp.custom_black_varnames", "v?", "abc"), "f32");
+}
+
 TEST(CompileTest, AGroupThatMatchesNothingIsAnError) {
   const auto read = ParseStrategy(
       "optimizer { sgd {}\n group { match: '*' }\n group { match: 'batch*' } }",

@@ -32,6 +32,11 @@ absl::Status NoMatch(const Options& options, absl::string_view path, int member,
       member);
 }
 
+// Who has the glob for a name, with a * in it, is meant alone.
+bool IsMeant(absl::string_view name, absl::string_view glob, bool is_name) {
+  return is_name ? name == glob : GlobMatch(glob, name);
+}
+
 }  // namespace
 
 PrecisionPolicy::PrecisionPolicy(const Options& options,
@@ -76,9 +81,12 @@ void PrecisionPolicy::MatchVariables(const Block& block, ErrorList* errors) {
     black_variables_.resize(block.value_limit());
     bool matched = false;
     std::vector<std::string> names;
+    const bool is_name = block.FindValue(glob).valid();
     for (int i = 0; i < block.value_limit(); ++i) {
       const Value& value = block.value(ValueId(i));
-      if (value.erased || !GlobMatch(glob, block.name(value.id))) continue;
+      if (value.erased || !IsMeant(block.name(value.id), glob, is_name)) {
+        continue;
+      }
       black_variables_[i] = true;
       matched = true;
     }
@@ -102,9 +110,10 @@ void PrecisionPolicy::MatchOps(
   for (const std::string& glob : globs) {
     ++member;
     bool matched = false;
+    const bool is_name = block.FindOp(glob).valid();
     for (OpId id : ops) {
       const absl::string_view name = block.name(block.op(id));
-      if (!GlobMatch(glob, name)) continue;
+      if (!IsMeant(name, glob, is_name)) continue;
       Choice& known = names_[id.index()];
       if (known == Choice::kWhite && choice != Choice::kWhite) {
         errors->Add(
