@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "graph/text/text.h"
 
 namespace halftone {
@@ -38,7 +39,8 @@ std::vector<Statement> StatementsOf(const Program& program) {
   std::string entry;
   const std::string text = Print(program);
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (absl::StartsWith(line, "entry ")) {
+    // Where there is one alone nothing is said of it.
+    if (absl::StartsWith(line, "entry ") && program.entries().size() > 1) {
       entry = std::string(line.substr(6, line.rfind(" {") - 6));
     }
     const std::string content(absl::StripAsciiWhitespace(line));
@@ -60,9 +62,12 @@ std::string Shortened(absl::Span<const absl::string_view> tokens) {
 
 // "mu=0.9 -> mu=0.8": the words between those that both begin and end with.
 std::string ChangeBetween(const std::string& before, const std::string& after) {
+  // The dims of a shape, which no space parts, are one word.
   const auto words = [](const std::string& text) {
-    return std::vector<absl::string_view>(
-        absl::StrSplit(text, absl::ByAnyChar(" ,(){}"), absl::SkipEmpty()));
+    std::vector<absl::string_view> words =
+        absl::StrSplit(text, absl::ByAnyChar(" (){}"), absl::SkipEmpty());
+    for (absl::string_view& word : words) word = absl::StripSuffix(word, ",");
+    return words;
   };
   const std::vector<absl::string_view> a = words(before), b = words(after);
   const size_t least = std::min(a.size(), b.size());

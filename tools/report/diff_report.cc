@@ -15,6 +15,7 @@
 #include "google/protobuf/util/message_differencer.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/io/model_reader.h"
 #include "graph/strategy/fields.h"
 #include "graph/text/text.h"
 #include "nlohmann/json.hpp"
@@ -322,6 +323,13 @@ std::unique_ptr<Program> WithoutLines(const Program& program) {
   return copy;
 }
 
+// The program as its model's file says it: no pass has been there.
+absl::StatusOr<std::unique_ptr<Program>> WrittenProgram(
+    const CompiledModel& model) {
+  HT_ASSIGN_OR_RETURN(const auto program, BuildProgram(model.WholeSource()));
+  return WithoutLines(*program);
+}
+
 }  // namespace
 
 absl::StatusOr<Difference> DifferenceOf(const CompiledModel& before,
@@ -338,8 +346,12 @@ absl::StatusOr<Difference> DifferenceOf(const CompiledModel& before,
   ComparePrecisions(old_facts, new_facts, &difference);
   CompareCasts(old_facts, new_facts, &difference);
   CompareReductions(old_facts, new_facts, &difference);
-  if (difference.precision.empty() && difference.reasons.empty() &&
-      difference.casts.empty() && difference.all_reduce.empty()) {
+  HT_ASSIGN_OR_RETURN(const auto old_written, WrittenProgram(before));
+  HT_ASSIGN_OR_RETURN(const auto new_written, WrittenProgram(after));
+  if (Print(*old_written) != Print(*new_written)) {
+    difference.program = DifferentLines(*old_written, *new_written, kMostLines);
+  } else if (difference.precision.empty() && difference.reasons.empty() &&
+             difference.casts.empty() && difference.all_reduce.empty()) {
     difference.program = DifferentLines(*old_program, *new_program, kMostLines);
   }
   return difference;

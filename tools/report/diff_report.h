@@ -23,8 +23,9 @@ struct Difference {
   std::vector<std::string> all_reduce;  // "f16 57,876 -> 26,496 B"
   // Fields of the resolved strategies, and the target: "lr.base: 0.01 -> 0.1".
   std::vector<std::string> strategy;
-  // Only where precision, casts and reductions say nothing: the statements of
-  // the text form that differ (see diff_lines.h).
+  // The statements that differ (see diff_lines.h) of the programs as they were
+  // written, whatever else differs. Where those are one, and precision, casts
+  // and reductions say nothing: of the compiled ones.
   std::vector<std::string> program;
 };
 // What the models compute and how they are trained; not where in which file

@@ -136,7 +136,57 @@ TEST(DiffReport, AStatementOfSeveralEntriesStandsOnce) {
     return CompileText(absl::StrFormat(kCount, k));
   };
   EXPECT_EQ(DiffText(Between(with(1), with(2))),
-            "program    c: k=1 -> k=2 (eval)\n");
+            "program    c: k=1 -> k=2\n");
+}
+
+// A model with a hidden layer of `width`, `function` behind it and weights that
+// begin with `init`; the second product is in f32 where `black` is.
+CompiledModel Perceptron(int width, const char* function, double init,
+                         bool black) {
+  const CompiledModel model = CompileText(absl::StrFormat(
+      R"(name: "m"
+         feed { name: "x" dims: [-1, 8] }
+         param { name: "w" dims: [8, %d] init { constant: %g } }
+         param { name: "v" dims: [%d, 4] init { constant: 1 } }
+         op { type: "matmul" in { slot: "X" var: "x" }
+              in { slot: "Y" var: "w" } out { slot: "Out" var: "h" } }
+         op { type: "%s" in { slot: "X" var: "h" }
+              out { slot: "Out" var: "a" } }
+         op { type: "matmul" in { slot: "X" var: "a" }
+              in { slot: "Y" var: "v" } out { slot: "Out" var: "y" } }
+         output: "y")",
+      width, init, width, function));
+  auto other = RecompileWith(
+      model, black ? std::vector<passes::Override>{{"amp.custom_black_opnames",
+                                                    "y", "--black-op"}}
+                   : std::vector<passes::Override>{});
+  EXPECT_TRUE(other.ok()) << other.status();
+  return other.ok() ? *std::move(other) : CompileText("");
+}
+
+// What the models themselves say is told whatever precision does, and what
+// precision puts in is no part of it.
+TEST(DiffReport, WhatWasWrittenStandsBesidePrecision) {
+  using ::testing::ElementsAre;
+  using ::testing::IsEmpty;
+  using ::testing::StartsWith;
+  const CompiledModel before = Perceptron(8, "relu", 1, false);
+  const auto program = [&before](const CompiledModel& after) {
+    const Difference difference = Between(before, after);
+    EXPECT_THAT(difference.precision, ElementsAre(StartsWith("y f16->f32")));
+    EXPECT_FALSE(difference.casts.empty());
+    return difference.program;
+  };
+  EXPECT_THAT(program(Perceptron(8, "relu", 1, true)), IsEmpty());
+  EXPECT_THAT(program(Perceptron(8, "gelu", 1, true)),
+              ElementsAre("a: relu -> gelu"));
+  EXPECT_THAT(program(Perceptron(8, "relu", 0.5, true)),
+              ElementsAre("cell w: 1 -> 0.5"));
+  EXPECT_THAT(
+      program(Perceptron(16, "relu", 1, true)),
+      ElementsAre("cell w: f32[8,8] -> f32[8,16]",
+                  "cell v: f32[8,4] -> f32[16,4]", "h: f32[B,8] -> f32[B,16]",
+                  "a: f32[B,8] -> f32[B,16]"));
 }
 
 TEST(DiffJson, HasAllParts) {
