@@ -11,7 +11,8 @@
 namespace halftone {
 namespace tools {
 
-CastTexts::CastTexts(const ModelFacts& facts) : facts_(facts) {
+CastTexts::CastTexts(const ModelFacts& facts)
+    : facts_(facts), types_(WrittenTypesOf(*facts.model)) {
   for (const proto::OpRow* op : OwnOps(*facts.model)) ops_[op->name()] = op;
   for (const proto::CastRow& cast : facts.model->casts.all()) {
     names_.insert(cast.name());
@@ -50,7 +51,10 @@ std::string CastTexts::Without(const proto::CastRow& cast) {
     const auto op = ops_.find(reader);
     if (op == ops_.end()) continue;
     const std::string& reason = op->second->reason();
-    if (reason == "BLACK_LIST") types.insert(op->second->type());
+    const auto type = types_.find(reader);
+    if (reason == "BLACK_LIST" && type != types_.end()) {
+      types.insert(type->second);
+    }
     if (reason == "FP32_SCOPE") return "leave it out of amp.fp32_scopes";
     if (reason == "USER_BLACK") return "leave it off your black list";
   }

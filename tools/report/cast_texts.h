@@ -40,6 +40,7 @@ class CastTexts {
   std::string EffectOf(const std::set<std::string>& types) const;
 
   const ModelFacts& facts_;
+  const WrittenTypes types_;
   std::map<std::string, const proto::OpRow*> ops_;        // the model's own
   std::set<std::string> names_;                           // of all casts
   std::map<std::set<std::string>, std::string> effects_;  // by op types

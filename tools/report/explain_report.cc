@@ -103,6 +103,15 @@ bool DefinesLoss(const CompiledModel& model, const proto::OpRow& op) {
   return defines;
 }
 
+// The flag for all ops of its type. Empty: the model's file has no such op, so
+// that a list cannot name it.
+std::string FlagOfType(const CompiledModel& model, const proto::OpRow& op,
+                       const std::string& flag) {
+  const WrittenTypes types = WrittenTypesOf(model);
+  const auto type = types.find(op.name());
+  return type == types.end() ? "" : absl::StrCat(flag, " ", type->second);
+}
+
 // How to turn the decision of one of the model's own ops over.
 std::vector<Change> ChangesOf(const CompiledModel& model,
                               const proto::OpRow& op) {
@@ -121,14 +130,14 @@ std::vector<Change> ChangesOf(const CompiledModel& model,
   if (reason == "FP32_SCOPE") {
     return {{"", "leave it out of amp.fp32_scopes"}};
   }
-  if (op.precision() == "f32") {
-    return {{"--white-op " + ShellWord(op.name()), "this op low"},
-            {"--white " + op.type(), "all such ops low"}};
-  }
+  const bool is_f32 = op.precision() == "f32";
+  const std::string flag = is_f32 ? "--white" : "--black";
+  const std::string becomes = is_f32 ? "low" : "f32";
   std::vector<Change> changes = {
-      {"--black-op " + ShellWord(op.name()), "this op f32"},
-      {"--black " + op.type(), "all such ops f32"}};
-  if (op.output_size() > 0 && op.output(0).value_size() > 0) {
+      {absl::StrCat(flag, "-op ", ShellWord(op.name())), "this op " + becomes}};
+  const std::string of_type = FlagOfType(model, op, flag);
+  if (!of_type.empty()) changes.push_back({of_type, "all such ops " + becomes});
+  if (!is_f32 && op.output_size() > 0 && op.output(0).value_size() > 0) {
     changes.push_back({"--black-var " + ShellWord(op.output(0).value(0)),
                        "all ops that touch the value f32"});
   }

@@ -16,6 +16,7 @@ namespace halftone {
 namespace tools {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -122,6 +123,31 @@ TEST(ExplainReport, WhatCannotBeChangedOffersNoFlag) {
               HasSubstr("change   leave it off that list\n"));
   const CompiledModel o0 = CompileConvnet({{"amp.level", "O0", "--level"}});
   EXPECT_THAT(Explained(o0, "fc"), HasSubstr("change   --level O1"));
+}
+
+// A pass puts another op in its place: lists name what the model has.
+TEST(ExplainReport, FlagsNameTheTypeThatWasWritten) {
+  EXPECT_THAT(Explained(Convnet(), "bn1"),
+              AllOf(HasSubstr("bn1: sync_batch_norm"),
+                    HasSubstr("--black batch_norm (all such ops f32)")));
+  const CompiledModel model = CompileText(R"(
+      name: "m"
+      feed { name: "x" dims: [-1, 4] }
+      param { name: "w" dims: [4, 4] init { constant: 1 } }
+      param { name: "s" dims: [4] init { constant: 1 } }
+      param { name: "b" dims: [4] init { constant: 0 } }
+      stat { name: "m" dims: [4] init { constant: 0 } }
+      stat { name: "v" dims: [4] init { constant: 1 } }
+      op { type: "matmul" in { slot: "X" var: "x" } in { slot: "Y" var: "w" }
+           out { slot: "Out" var: "h" } }
+      op { type: "batch_norm" in { slot: "X" var: "h" }
+           in { slot: "Scale" var: "s" } in { slot: "Bias" var: "b" }
+           in { slot: "Mean" var: "m" } in { slot: "Variance" var: "v" }
+           out { slot: "Y" var: "y" } }
+      output: "y")");
+  EXPECT_THAT(Explained(model, "y"),
+              AllOf(HasSubstr("y: scale_bias"),
+                    HasSubstr("--black batch_norm (all such ops f32)")));
 }
 
 // The losses that a loss adds up stay f32 as it does.

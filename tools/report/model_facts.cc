@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/io/model_graph.h"
 #include "graph/ir/decision.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
@@ -140,6 +141,15 @@ std::vector<const proto::OpRow*> OwnOps(const CompiledModel& model) {
     if (op.role() == Name(Role::kForward)) ops.push_back(&op);
   }
   return ops;
+}
+
+WrittenTypes WrittenTypesOf(const CompiledModel& model) {
+  WrittenTypes types;
+  const ModelFile source = model.WholeSource();
+  for (const proto::OpNode& node : source.model->op()) {
+    types[NameOf(node)] = node.type();
+  }
+  return types;
 }
 
 absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,

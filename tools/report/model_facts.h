@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "graph/io/compiled_model.h"
 #include "kernels/kernel_registry.h"
@@ -67,6 +68,12 @@ absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model,
 
 // The rows of the model's own ops, as long as `model` lives.
 std::vector<const proto::OpRow*> OwnOps(const CompiledModel& model);
+
+// The types of the model's own ops by name, as its file has them: lists name
+// those. A pass may have put another op in its place (scale_bias in that of a
+// batch_norm).
+using WrittenTypes = absl::flat_hash_map<std::string, std::string>;
+WrittenTypes WrittenTypesOf(const CompiledModel& model);
 
 // The plan of an entry for one of `ranks` ranks that runs it with so many
 // samples at once.
