@@ -5,11 +5,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/text.h"
+#include "graph/ir/decision.h"
 #include "passes/report.h"
 #include "tools/common/model_flags.h"
 
 namespace halftone {
 namespace tools {
+
+std::string ReadersText(const proto::CastRow& cast) {
+  if (cast.for_op_size() > 0) return absl::StrJoin(cast.for_op(), " ");
+  return cast.role() == Name(Role::kForward) ? "the result" : "the update";
+}
 
 CastTexts::CastTexts(const ModelFacts& facts)
     : facts_(facts), types_(WrittenTypesOf(*facts.model)) {
@@ -28,7 +34,7 @@ CastTexts::Row CastTexts::Next(const proto::CastRow& cast) {
   Row row;
   const bool of_above = IsGradientOfCast(cast) && cast.because_of(0) == above_;
   if (cast.role() == "forward") {
-    row.of = absl::StrJoin(cast.for_op(), " ");
+    row.of = ReadersText(cast);
   } else {
     row.of = absl::StrCat(
         "backward of ",

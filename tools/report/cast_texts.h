@@ -11,13 +11,17 @@
 namespace halftone {
 namespace tools {
 
+// "conv1 fc"; where no op reads it: "the result" of the entry that it makes, or
+// "the update", of a gradient.
+std::string ReadersText(const proto::CastRow& cast);
+
 class CastTexts {
  public:
   // `facts` outlive it.
   explicit CastTexts(const ModelFacts& facts);
 
   struct Row {
-    // "conv1"; "backward of the above", where that is the cast of the row
+    // ReadersText; "backward of the above", where that is the cast of the row
     // before, else "backward of logits.cast_fp32".
     std::string of;
     // "standalone", "cell", "folded into ce ce.grad".

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "passes/report.h"
+#include "tools/report/cast_texts.h"
 #include "tools/report/graph_data.h"
 #include "tools/report/graph_page.h"
 #include "tools/report/html.h"
@@ -53,7 +53,7 @@ std::string CastsHtml(const GraphData& graph, int64_t samples) {
     if (cast.change == GraphChange::kNone) continue;
     const proto::CastRow& row = *cast.row;
     rows.push_back({cast.change == GraphChange::kAdded ? "+" : "-", row.name(),
-                    row.from(), row.to(), absl::StrJoin(row.for_op(), " "),
+                    row.from(), row.to(), ReadersText(row),
                     WithCommas(passes::BytesPerStep(row, samples)),
                     row.fate()});
     if (rows.size() == kMostDiffRows) break;

@@ -135,8 +135,7 @@ TEST(DiffReport, AStatementOfSeveralEntriesStandsOnce) {
   const auto with = [](int k) {
     return CompileText(absl::StrFormat(kCount, k));
   };
-  EXPECT_EQ(DiffText(Between(with(1), with(2))),
-            "program    c: k=1 -> k=2\n");
+  EXPECT_EQ(DiffText(Between(with(1), with(2))), "program    c: k=1 -> k=2\n");
 }
 
 // A model with a hidden layer of `width`, `function` behind it and weights that

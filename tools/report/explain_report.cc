@@ -13,6 +13,7 @@
 #include "passes/report.h"
 #include "runtime/log/words.h"
 #include "tools/common/json_text.h"
+#include "tools/report/cast_texts.h"
 #include "tools/report/explain_subject.h"
 #include "tools/report/inspect_report.h"
 
@@ -195,22 +196,23 @@ std::vector<std::string> AllNames(const CompiledModel& model) {
   return names;
 }
 
-std::string CastLine(const proto::CastRow& cast, int64_t samples) {
+std::string CastLine(const proto::CastRow& cast, const ModelFacts& facts) {
+  const int64_t samples = facts.samples;
   std::string text = absl::StrCat(
       "cast     ", cast.name(), " ", cast.from(), " -> ", cast.to(), " for ",
-      cast.for_op_size() == 0 ? "the update"
-                              : absl::StrJoin(cast.for_op(), " "),
-      ", ", cast.reason(),
+      ReadersText(cast), ", ", cast.reason(),
       cast.because_of_size() > 0
           ? absl::StrCat(" <- ", absl::StrJoin(cast.because_of(), " "))
           : "",
       "; ", WithCommas(passes::BytesPerStep(cast, samples)), " B/step at ",
       runtime::Count(samples, "sample"), "; ");
   if (cast.fate() == "cell") {
-    return text +
-           (cast.to() == "f32"
-                ? "none in the step: the update reads it as it is\n"
-                : "a cell that the update writes beside the FP32 copy\n");
+    if (cast.to() == "f32") {
+      return text + "none in the step: the update reads it as it is\n";
+    }
+    return absl::StrCat(text, "a cell ",
+                        facts.trains ? "that the update writes " : "",
+                        "beside the FP32 copy\n");
   }
   if (cast.fate() == "standalone") return text + "runs on its own\n";
   return absl::StrCat(text, "folded", cast.into_size() > 0 ? " into " : "",
@@ -262,14 +264,14 @@ std::string Text(const Explanation& explanation) {
   const ModelFacts& facts = *explanation.facts;
   std::string text = explanation.subject.text;
   for (const proto::CastRow* cast : explanation.asked) {
-    text += CastLine(*cast, facts.samples);
+    text += CastLine(*cast, facts);
   }
   for (const Step& step : explanation.chain) {
     text += StepText(*facts.model, step);
   }
   if (explanation.chain.size() == kMostSteps) text += "... and so on\n";
   for (const proto::CastRow* cast : explanation.casts) {
-    text += CastLine(*cast, facts.samples);
+    text += CastLine(*cast, facts);
   }
   for (const proto::Note& note : NotesOf(explanation)) {
     absl::StrAppend(&text, "note     ", note.code(), ": ", note.text(),

@@ -10,6 +10,8 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "passes/report.h"
+#include "tools/report/inspect_html.h"
+#include "tools/report/inspect_report.h"
 #include "tools/report/testing/test_models.h"
 
 namespace halftone {
@@ -17,6 +19,7 @@ namespace tools {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -65,6 +68,27 @@ TEST(ExplainReport, TheUpCastOfAWeightsGradient) {
       "change   with conv1: --black-op conv1 (this op f32), --black conv2d "
       "(all such ops f32), --black-var conv1 (all ops that touch the value "
       "f32)\n");
+}
+
+TEST(ExplainReport, TheCastOfAResultIsForNoUpdate) {
+  const CompiledModel model = CompileText(R"(
+      name: "m"
+      feed { name: "x" dims: [-1, 8] }
+      param { name: "w" dims: [8, 8] init { constant: 1 } }
+      op { type: "matmul" in { slot: "X" var: "x" } in { slot: "Y" var: "w" }
+           out { slot: "Out" var: "y" } }
+      output: "y")");
+  EXPECT_THAT(Explained(model, "y.cast_fp32"),
+              HasSubstr("cast     y.cast_fp32 f16 -> f32 for the result, "));
+  const absl::StatusOr<ModelFacts> facts = FactsOf(model);
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  EXPECT_THAT(*InspectText(*facts, {}),
+              AllOf(ContainsRegex("y.cast_fp32 +f16 +f32 +the result "),
+                    ContainsRegex("1 weights . 0 grads +both .* f16 cells +-"),
+                    Not(HasSubstr("the update"))));
+  EXPECT_THAT(Explained(model, "w"), HasSubstr("a cell beside the FP32 copy"));
+  EXPECT_THAT(InspectHtml(*facts), HasSubstr("<td>the result</td>"));
+  EXPECT_THAT(InspectHtml(*facts), Not(HasSubstr("the update")));
 }
 
 TEST(ExplainReport, Feeds) {

@@ -39,9 +39,7 @@ std::string CastsHtml(const ModelFacts& facts) {
   for (const proto::CastRow& cast : facts.model->casts.all()) {
     const CastTexts::Row row = texts.Next(cast);
     rows.push_back(
-        {cast.name(), cast.from(), cast.to(),
-         cast.for_op_size() == 0 ? "the update"
-                                 : absl::StrJoin(cast.for_op(), " "),
+        {cast.name(), cast.from(), cast.to(), ReadersText(cast),
          absl::StrCat(cast.reason(), cast.because_of_size() > 0 ? " <- " : "",
                       absl::StrJoin(cast.because_of(), " ")),
          WithCommas(passes::BytesPerStep(cast, facts.samples)), row.fate,

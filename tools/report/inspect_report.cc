@@ -142,9 +142,11 @@ void AddCellLine(const ModelFacts& facts, Table* table) {
     readers.resize(3);
     readers.push_back(absl::StrCat("and ", more, " more"));
   }
-  table->Add({absl::StrCat(weights, " weights + ", gradients, " grads"), "both",
-              "", absl::StrJoin(readers, " "), WithCommas(bytes),
-              absl::StrCat(facts.low, " cells; the update"), "-"});
+  table->Add(
+      {absl::StrCat(weights, " weights + ", gradients, " grads"), "both", "",
+       absl::StrJoin(readers, " "), WithCommas(bytes),
+       absl::StrCat(facts.low, " cells", gradients > 0 ? "; the update" : ""),
+       "-"});
 }
 
 std::string CastsTable(const ModelFacts& facts, const InspectOptions& options) {
