@@ -240,11 +240,13 @@ passes::StrategyFile StrategyOf(const CompiledModel& model) {
 
 absl::StatusOr<CompiledModel> RecompileWith(
     const CompiledModel& model, const std::vector<passes::Override>& overrides,
-    const std::vector<std::string>& taps, int threads) {
+    const std::vector<std::string>& taps, int threads,
+    const std::string& report_entry) {
   ModelFlags flags;
   flags.overrides = overrides;
   flags.threads = threads;
   flags.compile.taps = taps;
+  flags.compile.report_entry = report_entry;
   return Recompile(model, flags);
 }
 

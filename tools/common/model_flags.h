@@ -62,9 +62,11 @@ absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& flags,
 
 // Compiles a model again from the source kept in it, its own strategy changed.
 // `taps`: values of train to keep. `threads`: as CompileModel takes them.
+// `report_entry`: as passes::CompileFlags has it.
 absl::StatusOr<CompiledModel> RecompileWith(
     const CompiledModel& model, const std::vector<passes::Override>& overrides,
-    const std::vector<std::string>& taps = {}, int threads = 0);
+    const std::vector<std::string>& taps = {}, int threads = 0,
+    const std::string& report_entry = "");
 // Its program as lowering finds it, which is what `taps` name.
 absl::StatusOr<std::unique_ptr<Program>> UnloweredProgram(
     const CompiledModel& model);

@@ -11,6 +11,13 @@
 
 namespace halftone {
 namespace tools {
+namespace {
+
+std::string FlagsOf(const std::set<std::string>& types) {
+  return absl::StrCat("--white ", absl::StrJoin(types, " --white "));
+}
+
+}  // namespace
 
 std::string ReadersText(const proto::CastRow& cast) {
   if (cast.for_op_size() > 0) return absl::StrJoin(cast.for_op(), " ");
@@ -65,36 +72,50 @@ std::string CastTexts::Without(const proto::CastRow& cast) {
     if (reason == "USER_BLACK") return "leave it off your black list";
   }
   if (types.empty()) return "-";
-  const auto known = effects_.find(types);
-  if (known != effects_.end()) return known->second;
-  return effects_[types] = EffectOf(types);
+  auto effect = effects_.find(types);
+  if (effect == effects_.end()) {
+    effect = effects_.emplace(types, EffectOf(types)).first;
+  }
+  const auto stays = effect->second.stay.find(cast.name());
+  if (stays == effect->second.stay.end()) return effect->second.said;
+  return absl::StrCat(FlagsOf(types), ": stays, for ", stays->second);
 }
 
-std::string CastTexts::EffectOf(const std::set<std::string>& types) const {
-  const std::string flags =
-      absl::StrCat("--white ", absl::StrJoin(types, " --white "));
-  if (facts_.ops > kMostTried) return flags;
+CastTexts::Effect CastTexts::EffectOf(
+    const std::set<std::string>& types) const {
+  const std::string flags = FlagsOf(types);
+  if (facts_.ops > kMostTried) return {flags, {}};
   std::vector<passes::Override> overrides;
   for (const std::string& type : types) {
     overrides.push_back({"amp.custom_white_list", type, "--white"});
   }
-  const auto other = RecompileWith(*facts_.model, overrides);
+  const auto other =
+      RecompileWith(*facts_.model, overrides, /*taps=*/{}, /*threads=*/0,
+                    /*report_entry=*/facts_.entry);
   // No low kernel, or a conflict of lists: what the flags say when they are
   // given is more than fits here.
-  if (!other.ok()) return "-";
+  if (!other.ok()) return {"-", {}};
+  Effect effect;
   std::vector<std::string> values;
   int64_t bytes = 0;
   for (const proto::CastRow& cast : other->casts.all()) {
-    if (cast.role() != "forward" || names_.count(cast.name()) > 0) continue;
+    if (cast.role() != "forward") continue;
+    if (names_.count(cast.name()) > 0) {
+      effect.stay[cast.name()] = ReadersText(cast);
+      continue;
+    }
     values.push_back(cast.value());
     bytes += passes::BytesPerStep(cast, facts_.samples);
   }
-  if (values.empty()) return absl::StrCat(flags, ": gone");
+  effect.said = absl::StrCat(flags, ": gone");
+  if (values.empty()) return effect;
   const size_t more = values.size() > 3 ? values.size() - 2 : 0;
   if (more > 0) values.resize(2);
-  return absl::StrCat(flags, ": moves to ", absl::StrJoin(values, " "),
-                      more > 0 ? absl::StrCat(" and ", more, " more") : "",
-                      ", ", WithCommas(bytes), " B");
+  effect.said =
+      absl::StrCat(flags, ": moves to ", absl::StrJoin(values, " "),
+                   more > 0 ? absl::StrCat(" and ", more, " more") : "", ", ",
+                   WithCommas(bytes), " B");
+  return effect;
 }
 
 }  // namespace tools

@@ -27,9 +27,10 @@ class CastTexts {
     // "standalone", "cell", "folded into ce ce.grad".
     std::string fate;
     // How a cast that something black asked for could be spared, and what then:
-    // "--white softmax: moves to probabilities, 3,840 B", "--white mean: gone".
-    // Models of at most kMostTried ops are compiled with the flag to know. Of
-    // a gradient of a cast: "(same)", or "as logits.cast_fp32".
+    // "--white softmax: moves to probabilities, 3,840 B", "--white mean: gone",
+    // "--white softmax: stays, for the result". Models of at most kMostTried
+    // ops are compiled with the flag to know. Of a gradient of a cast:
+    // "(same)", or "as logits.cast_fp32".
     std::string without;
   };
   // Of the table's next row.
@@ -41,13 +42,19 @@ class CastTexts {
   // Whether it is the gradient of a cast, the one that it names.
   bool IsGradientOfCast(const proto::CastRow& cast) const;
   std::string Without(const proto::CastRow& cast);
-  std::string EffectOf(const std::set<std::string>& types) const;
+  // What --white for all of some types does.
+  struct Effect {
+    std::string said;  // "--white softmax: moves to probabilities, 3,840 B"
+    // The casts that are still there, and what for.
+    std::map<std::string, std::string> stay;
+  };
+  Effect EffectOf(const std::set<std::string>& types) const;
 
   const ModelFacts& facts_;
   const WrittenTypes types_;
-  std::map<std::string, const proto::OpRow*> ops_;        // the model's own
-  std::set<std::string> names_;                           // of all casts
-  std::map<std::set<std::string>, std::string> effects_;  // by op types
+  std::map<std::string, const proto::OpRow*> ops_;   // the model's own
+  std::set<std::string> names_;                      // of all casts
+  std::map<std::set<std::string>, Effect> effects_;  // by op types
   std::string above_;  // the cast of the row before
 };
 

@@ -90,6 +90,34 @@ TEST(InspectReport, ACastThatMovesSaysWhere) {
   EXPECT_THAT(Text(model, {}), HasSubstr("--white exp: moves to e, 48 B"));
 }
 
+// What an entry makes is f32, whatever reads it besides. Of a model that
+// trains, too, where eval is asked for.
+TEST(InspectReport, ACastOfAResultStays) {
+  const std::string text = R"(
+    name: "m"
+    feed { name: "x" dims: [-1, 8] }
+    param { name: "w" dims: [8, 8] init { constant: 1 } }
+    op { type: "matmul" in { slot: "X" var: "x" } in { slot: "Y" var: "w" }
+         out { slot: "Out" var: "h" } }
+    op { type: "exp" in { slot: "X" var: "h" } out { slot: "Out" var: "e" } }
+    op { type: "mean" in { slot: "X" var: "e" } out { slot: "Out" var: "l" } }
+    loss { var: "l" mean_over: "e" }
+    output: "h")";
+  const CompiledModel model = CompileText(text);
+  EXPECT_THAT(
+      Text(model, {}),
+      ContainsRegex("h.cast_fp32 .* --white exp: stays, for the result"));
+  const auto trained =
+      RecompileWith(model, {{"optimizer.sgd", "", "--set"}}, /*taps=*/{},
+                    /*threads=*/0, /*report_entry=*/"eval");
+  ASSERT_TRUE(trained.ok()) << trained.status();
+  const auto facts = FactsOf(*trained, /*samples=*/0, "eval");
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  EXPECT_THAT(
+      *InspectText(*facts, {}),
+      ContainsRegex("h.cast_fp32 .* --white exp: stays, for the result"));
+}
+
 TEST(InspectJson, HasWhatInterfaceNames) {
   const auto json = nlohmann::json::parse(InspectJson(FixedFacts(Convnet())));
   EXPECT_EQ(json["schema"], 1);
