@@ -26,6 +26,12 @@ std::string ScopeOf(const std::string& name) {
   return slash == std::string::npos ? "" : name.substr(0, slash);
 }
 
+// By its name in tables or the value before it; an empty scope has all.
+bool InScope(const proto::CastRow& cast, const std::string& scope) {
+  return scope.empty() || GlobMatch(scope, cast.name()) ||
+         GlobMatch(scope, cast.value());
+}
+
 std::string LineText(const proto::OpRow& op) {
   return op.has_line() ? absl::StrCat(":", op.line()) : "";
 }
@@ -158,9 +164,7 @@ std::string CastsTable(const ModelFacts& facts, const InspectOptions& options) {
     if (cast.fate() == "cell" && !options.all && options.scope.empty()) {
       continue;
     }
-    if (!options.scope.empty() && !GlobMatch(options.scope, cast.value())) {
-      continue;
-    }
+    if (!InScope(cast, options.scope)) continue;
     if (!options.all && shown == kMostRows / 2) {
       ++left_out;
       continue;
@@ -188,9 +192,10 @@ absl::Status CheckScope(const ModelFacts& facts, const std::string& scope) {
     names.push_back(op->name());
   }
   for (const proto::CastRow& cast : facts.model->casts.all()) {
-    if (GlobMatch(scope, cast.value())) return absl::OkStatus();
+    if (InScope(cast, scope)) return absl::OkStatus();
+    names.push_back(cast.name());
   }
-  return UsageError("--scope ", scope, ": matches no op and no cast value",
+  return UsageError("--scope ", scope, ": matches no op, cast or cast value",
                     NearestHint(scope, names),
                     "; * stands for any characters: 'layer3/*'");
 }

@@ -63,8 +63,17 @@ TEST(InspectReport, OfAScope) {
   const auto none = InspectText(FixedFacts(Convnet()), {false, "bm1"});
   EXPECT_EQ(ExitCodeOf(none.status()), ExitCode::kUsage);
   EXPECT_THAT(std::string(none.status().message()),
-              HasSubstr("--scope bm1: matches no op and no cast value; "
+              HasSubstr("--scope bm1: matches no op, cast or cast value; "
                         "nearest: bn1"));
+}
+
+// As they stand in the table.
+TEST(InspectReport, AScopeNamesCasts) {
+  for (const char* name : {"logits.cast_fp32", "logits.grad", "x.cast_fp16"}) {
+    const auto text = InspectText(FixedFacts(Convnet()), {false, name});
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_THAT(*text, ContainsRegex(std::string("\n") + name + " +f"));
+  }
 }
 
 // "The above" is said where it stands above.
