@@ -200,6 +200,15 @@ absl::Status CheckScope(const ModelFacts& facts, const std::string& scope) {
                     "; * stands for any characters: 'layer3/*'");
 }
 
+// Why eval's ops and casts are shown, where nobody has asked for them.
+std::string EvalText(const ModelFacts& facts) {
+  if (facts.trains) return "; the eval entry";
+  return absl::StrCat(
+      "; the eval entry: nothing trains without ",
+      facts.model->source.model->has_loss() ? "an optimizer" : "a loss",
+      ", --entry train shows its forward part");
+}
+
 std::string StateLine(const ModelFacts& facts) {
   const StateBytes& state = facts.state;
   std::string text = absl::StrCat(WithCommas(state.total()), " B:");
@@ -227,12 +236,7 @@ std::string StateLine(const ModelFacts& facts) {
   text = Hanging("state ", text, 6, ColumnsOf(stdout));
   absl::StrAppend(&text, "(bytes per step and peak: ",
                   runtime::Count(facts.samples, "sample"), " on one rank",
-                  facts.entry == kTrainEntry ? ""
-                  : facts.trains
-                      ? "; the eval entry"
-                      : "; the eval entry: nothing trains without an "
-                        "optimizer, --entry train shows its forward part",
-                  ")\n");
+                  facts.entry == kTrainEntry ? "" : EvalText(facts), ")\n");
   return text;
 }
 

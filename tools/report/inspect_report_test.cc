@@ -86,6 +86,29 @@ TEST(InspectReport, TheCastOfAGradientIsNamed) {
   EXPECT_THAT(*alone, Not(HasSubstr("the above")));
 }
 
+// As compile says.
+TEST(InspectReport, WhatIsMissingForTrainingIsNamed) {
+  const char kModel[] = R"(
+    name: "m"
+    feed { name: "x" dims: [-1, 8] }
+    param { name: "w" dims: [8, 8] init { constant: 1 } }
+    op { type: "matmul" in { slot: "X" var: "x" } in { slot: "Y" var: "w" }
+         out { slot: "Out" var: "h" } }
+    op { type: "mean" in { slot: "X" var: "h" } out { slot: "Out" var: "l" } }
+    output: "h" )";
+  const CompiledModel without = CompileText(kModel);
+  const auto asked = RecompileWith(without, {{"optimizer.sgd", "", "--set"}});
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  for (const CompiledModel* model : {&without, &*asked}) {
+    EXPECT_THAT(Text(*model, {}),
+                HasSubstr("nothing trains without a loss, --entry train"));
+  }
+  const CompiledModel with =
+      CompileText(std::string(kModel) + R"(loss { var: "l" mean_over: "h" })");
+  EXPECT_THAT(Text(with, {}),
+              HasSubstr("nothing trains without an optimizer, --entry train"));
+}
+
 TEST(InspectReport, ACastThatMovesSaysWhere) {
   const CompiledModel model = CompileText(R"(
     name: "m"
