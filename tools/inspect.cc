@@ -38,7 +38,7 @@ absl::Status Inspect(const InspectFlags& flags, int* exit_code) {
   if (flags.dump) {
     text = Print(*model.program);
   } else if (flags.json) {
-    text = InspectJson(facts);
+    HT_ASSIGN_OR_RETURN(text, InspectJson(facts, flags.options.scope));
   } else if (flags.html) {
     text = InspectHtml(facts);
   } else if (flags.dot) {
@@ -71,7 +71,8 @@ void AddInspect(Verb app, Outcome* outcome) {
       "--dot widen it.");
   AddModelFlags(verb, &flags->model);
   verb.AddSwitch("--all", &flags->options.all, "every op and cast on a line");
-  verb.AddOption("--scope", &flags->options.scope, "only names that match");
+  Flag scope = verb.AddOption("--scope", &flags->options.scope,
+                              "only ops and casts whose names match");
   verb.AddOption("--entry", &flags->model.compile.report_entry,
                  "train | eval; default: train, or eval where the strategy\n"
                  "has no optimizer");
@@ -85,6 +86,7 @@ void AddInspect(Verb app, Outcome* outcome) {
   json.Excludes(dump).Excludes(html).Excludes(dot);
   dump.Excludes(html).Excludes(dot);
   html.Excludes(dot);
+  scope.Excludes(dump).Excludes(html);
   verb.SetRun([flags, outcome] {
     outcome->status = Inspect(*flags, &outcome->exit_code);
   });

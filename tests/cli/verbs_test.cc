@@ -128,6 +128,23 @@ TEST(InspectVerb, HtmlIsOnePage) {
                                 ::testing::EndsWith("</html>\n")));
 }
 
+// It is taken or refused, never passed over.
+TEST(InspectVerb, AScopeIsTakenOrRefused) {
+  const json object = MustParse(
+      Halftone({"inspect", Convnet(), "--scope", "conv1*", "--json"}));
+  EXPECT_EQ(object["ops"][0]["name"], "conv1");
+  for (const json& op : object["ops"]) {
+    EXPECT_THAT(std::string(op["name"]), StartsWith("conv1"));
+  }
+  for (const char* form : {"--html", "--dump"}) {
+    const Result result =
+        Halftone({"inspect", Convnet(), "--scope", "conv1*", form});
+    EXPECT_EQ(result.exit_code(), 2) << form;
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, AllOf(HasSubstr("--scope"), HasSubstr(form)));
+  }
+}
+
 TEST(DiffVerb, TellsEqualFromDifferent) {
   EXPECT_EQ(Halftone({"diff", Convnet(), Convnet()}).exit_code(), 0);
   const std::string other = Temp(".htc");

@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/error.h"
 #include "passes/report.h"
 #include "tools/common/json_text.h"
 #include "tools/report/inspect_report.h"
@@ -83,7 +84,8 @@ Json TotalsJson(const ModelFacts& facts) {
   return json;
 }
 
-std::string InspectJson(const ModelFacts& facts) {
+absl::StatusOr<std::string> InspectJson(const ModelFacts& facts,
+                                        const std::string& scope) {
   const CompiledModel& model = *facts.model;
   Json json = {{"schema", 1},
                {"model", model.source.model->name()},
@@ -96,10 +98,15 @@ std::string InspectJson(const ModelFacts& facts) {
                {"params", Json::array()},
                {"buckets", BucketsJson(model.report)}};
   for (const proto::OpRow& op : model.ops.all()) {
-    json["ops"].push_back(OpJson(op));
+    if (InScope(op, scope)) json["ops"].push_back(OpJson(op));
   }
   for (const proto::CastRow& cast : model.casts.all()) {
+    if (!InScope(cast, scope)) continue;
     json["casts"].push_back(CastJson(cast, facts.samples));
+  }
+  // Else a backward op may be all that it matches.
+  if (json["ops"].empty() && json["casts"].empty()) {
+    HT_RETURN_IF_ERROR(CheckScope(facts, scope));
   }
   for (const proto::ParamRow& param : model.report.param()) {
     json["params"].push_back(

@@ -26,12 +26,6 @@ std::string ScopeOf(const std::string& name) {
   return slash == std::string::npos ? "" : name.substr(0, slash);
 }
 
-// By its name in tables or the value before it; an empty scope has all.
-bool InScope(const proto::CastRow& cast, const std::string& scope) {
-  return scope.empty() || GlobMatch(scope, cast.name()) ||
-         GlobMatch(scope, cast.value());
-}
-
 std::string LineText(const proto::OpRow& op) {
   return op.has_line() ? absl::StrCat(":", op.line()) : "";
 }
@@ -112,9 +106,7 @@ void AddScope(const Scope& scope, Table* table) {
 std::string OpsTable(const ModelFacts& facts, const InspectOptions& options) {
   std::vector<const proto::OpRow*> ops;
   for (const proto::OpRow* op : OwnOps(*facts.model)) {
-    if (options.scope.empty() || GlobMatch(options.scope, op->name())) {
-      ops.push_back(op);
-    }
+    if (InScope(*op, options.scope)) ops.push_back(op);
   }
   Table table(
       {"op", "type", "runs in", "why", "list", facts.model->source.file});
@@ -184,22 +176,6 @@ std::string CastsTable(const ModelFacts& facts, const InspectOptions& options) {
   return text;
 }
 
-absl::Status CheckScope(const ModelFacts& facts, const std::string& scope) {
-  if (scope.empty()) return absl::OkStatus();
-  std::vector<std::string> names;
-  for (const proto::OpRow* op : OwnOps(*facts.model)) {
-    if (GlobMatch(scope, op->name())) return absl::OkStatus();
-    names.push_back(op->name());
-  }
-  for (const proto::CastRow& cast : facts.model->casts.all()) {
-    if (InScope(cast, scope)) return absl::OkStatus();
-    names.push_back(cast.name());
-  }
-  return UsageError("--scope ", scope, ": matches no op, cast or cast value",
-                    NearestHint(scope, names),
-                    "; * stands for any characters: 'layer3/*'");
-}
-
 // Why eval's ops and casts are shown, where nobody has asked for them.
 std::string EvalText(const ModelFacts& facts) {
   if (facts.trains) return "; the eval entry";
@@ -241,6 +217,31 @@ std::string StateLine(const ModelFacts& facts) {
 }
 
 }  // namespace
+
+bool InScope(const proto::OpRow& op, const std::string& scope) {
+  return scope.empty() || GlobMatch(scope, op.name());
+}
+
+bool InScope(const proto::CastRow& cast, const std::string& scope) {
+  return scope.empty() || GlobMatch(scope, cast.name()) ||
+         GlobMatch(scope, cast.value());
+}
+
+absl::Status CheckScope(const ModelFacts& facts, const std::string& scope) {
+  if (scope.empty()) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const proto::OpRow* op : OwnOps(*facts.model)) {
+    if (InScope(*op, scope)) return absl::OkStatus();
+    names.push_back(op->name());
+  }
+  for (const proto::CastRow& cast : facts.model->casts.all()) {
+    if (InScope(cast, scope)) return absl::OkStatus();
+    names.push_back(cast.name());
+  }
+  return UsageError("--scope ", scope, ": matches no op, cast or cast value",
+                    NearestHint(scope, names),
+                    "; * stands for any characters: 'layer3/*'");
+}
 
 std::string WhyText(const proto::OpRow& op) {
   std::string text = op.reason();

@@ -14,16 +14,25 @@ namespace tools {
 
 struct InspectOptions {
   bool all = false;   // no folding of scopes
-  std::string scope;  // glob over op names; empty: all
+  std::string scope;  // glob over names of ops and casts; empty: all
 };
+// A cast by its name or the value before it.
+bool InScope(const proto::OpRow& op, const std::string& scope);
+bool InScope(const proto::CastRow& cast, const std::string& scope);
+// Errors: kUsage, a scope that matches nothing.
+absl::Status CheckScope(const ModelFacts& facts, const std::string& scope);
+
 // One screen unless `all`: in models of more than kMostRows ops, those of a
 // scope ("layer3/block1/...") are one line, and equal neighbours one of them.
 inline constexpr int kMostRows = 40;
-// Errors: kUsage, a scope that matches nothing.
+// Errors are CheckScope's.
 absl::StatusOr<std::string> InspectText(const ModelFacts& facts,
                                         const InspectOptions& options);
 
-std::string InspectJson(const ModelFacts& facts);
+// Of a scope its ops, backward ones too, and casts; the rest is whole. Errors
+// are CheckScope's.
+absl::StatusOr<std::string> InspectJson(const ModelFacts& facts,
+                                        const std::string& scope = "");
 // Elements of its `ops` and `casts`.
 nlohmann::ordered_json OpJson(const proto::OpRow& op);
 nlohmann::ordered_json CastJson(const proto::CastRow& cast, int64_t samples);

@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
@@ -14,7 +15,10 @@ namespace halftone {
 namespace tools {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ContainsRegex;
+using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -23,6 +27,12 @@ std::string Text(const CompiledModel& model, const InspectOptions& options) {
   const auto text = InspectText(FixedFacts(model), options);
   EXPECT_TRUE(text.ok()) << text.status();
   return text.ok() ? *text : "";
+}
+
+nlohmann::json Json(const std::string& scope) {
+  const auto text = InspectJson(FixedFacts(Convnet()), scope);
+  EXPECT_TRUE(text.ok()) << text.status();
+  return text.ok() ? nlohmann::json::parse(*text) : nlohmann::json();
 }
 
 TEST(InspectReport, TheWholeScreen) {
@@ -151,7 +161,7 @@ TEST(InspectReport, ACastOfAResultStays) {
 }
 
 TEST(InspectJson, HasWhatInterfaceNames) {
-  const auto json = nlohmann::json::parse(InspectJson(FixedFacts(Convnet())));
+  const auto json = Json("");
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["precision_rule"], "all_low");
   EXPECT_EQ(json["ops"][1], nlohmann::json::parse(R"({"name": "conv1",
@@ -165,6 +175,21 @@ TEST(InspectJson, HasWhatInterfaceNames) {
       "dtype": "f32", "shape": [16, 1, 5, 5],
       "low_cell": "conv1.w.cast_fp16", "gradient_dtype": "f16"})"));
   EXPECT_EQ(json["totals"]["cast_bytes_per_step"], 301056 + 2 * 3840 + 347256);
+}
+
+TEST(InspectJson, OfAScope) {
+  const auto names = [](const nlohmann::json& rows) {
+    std::vector<std::string> names;
+    for (const auto& row : rows) names.push_back(row["name"]);
+    return names;
+  };
+  const nlohmann::json json = Json("fc*");
+  EXPECT_THAT(names(json["ops"]), ElementsAre("fc", "fc.grad", "fc.grad.1"));
+  EXPECT_THAT(names(json["casts"]), Contains("fc.w.cast_fp16"));
+  EXPECT_THAT(names(json["casts"]), Each(StartsWith("fc.")));
+  EXPECT_EQ(json["totals"], Json("")["totals"]);
+  EXPECT_EQ(ExitCodeOf(InspectJson(FixedFacts(Convnet()), "bm1").status()),
+            ExitCode::kUsage);
 }
 
 TEST(InspectHtml, IsOnePageWithEveryOpAndCast) {
@@ -200,7 +225,7 @@ TEST(InspectHtml, NothingInANameIsMarkup) {
 // The gradient cast of `logits` makes the value logits.grad, which is what the
 // backward op of `logits` is called.
 TEST(InspectJson, NoCastIsCalledAsAnOp) {
-  const auto json = nlohmann::json::parse(InspectJson(FixedFacts(Convnet())));
+  const auto json = Json("");
   std::set<std::string> names;
   for (const auto& op : json["ops"]) names.insert(op["name"]);
   bool differ = false;
