@@ -142,6 +142,39 @@ bool ReducesGradients(const CompiledModel& model, const Plan& plan) {
   return plan.entry == kTrainEntry && model.report.bucket_size() > 0;
 }
 
+// What a collective does but for sums; "?": it is none that is shown.
+absl::string_view HowOf(runtime::Step::Kind kind) {
+  switch (kind) {
+    case runtime::Step::Kind::kAllReduce:
+      return "";
+    case runtime::Step::Kind::kReduceScatter:
+      return " scattered";
+    case runtime::Step::Kind::kAllGather:
+    case runtime::Step::Kind::kGatherShards:
+      return " gathered";
+    default:
+      return "?";
+  }
+}
+
+// What a collective sends, of one rank where it gathers.
+int64_t BytesOf(const runtime::Step& step) {
+  return step.count * SizeOf(step.dtype);
+}
+
+// All that the text has in its line of all-reduces, in the plan's order.
+Json CollectivesJson(const Plan& plan) {
+  Json json = Json::array();
+  for (const runtime::Step& step : plan.steps) {
+    if (HowOf(step.kind) == "?") continue;
+    json.push_back({{"name", step.name},
+                    {"kind", std::string(Name(step.kind))},
+                    {"dtype", std::string(Name(step.dtype))},
+                    {"bytes", BytesOf(step)}});
+  }
+  return json;
+}
+
 Json ToJson(const CompiledModel& model, const PlanQuestion& question,
             const AskedPlan& asked, const RunMemory& memory) {
   const Plan& plan = asked.plan;
@@ -182,6 +215,7 @@ Json ToJson(const CompiledModel& model, const PlanQuestion& question,
       {"buckets", ReducesGradients(model, plan) ? BucketsJson(model.report)
                                                 : Json::array()},
       {"all_reduces", all_reduces},
+      {"collectives", CollectivesJson(plan)},
       {"steps", plan.steps.size()},
       {"inlined_fusions", Inlined(plan)},
       {"notes", notes}};
@@ -202,20 +236,6 @@ std::string Buckets(const CompiledModel& model) {
                                       WithCommas(bucket.bytes()), " B (",
                                       bucket.member_size(), ")");
                     }));
-}
-
-absl::string_view HowOf(runtime::Step::Kind kind) {
-  switch (kind) {
-    case runtime::Step::Kind::kAllReduce:
-      return "";
-    case runtime::Step::Kind::kReduceScatter:
-      return " scattered";
-    case runtime::Step::Kind::kAllGather:
-    case runtime::Step::Kind::kGatherShards:
-      return " gathered";
-    default:
-      return "?";
-  }
 }
 
 // What ranks share of it; empty: it is not sharded.
@@ -285,9 +305,8 @@ std::string Collectives(const Plan& plan) {
   for (const runtime::Step& step : plan.steps) {
     const absl::string_view what = HowOf(step.kind);
     if (what == "?") continue;
-    ++counts[absl::StrCat(Name(step.dtype), " ",
-                          WithCommas(step.count * SizeOf(step.dtype)), " B",
-                          what)];
+    ++counts[absl::StrCat(Name(step.dtype), " ", WithCommas(BytesOf(step)),
+                          " B", what)];
   }
   return absl::StrJoin(counts, ", ", [](std::string* out, const auto& c) {
     absl::StrAppend(out, c.second > 1 ? absl::StrCat(c.second, " x ") : "",

@@ -78,6 +78,26 @@ TEST(PlanReport, NamesTheBuckets) {
   EXPECT_EQ(json["peak_bytes"], arenas);
 }
 
+// Sums, gathers and scatters alike.
+TEST(PlanReport, NamesAllCollectives) {
+  EXPECT_THAT(Text({2, 0}), HasSubstr(", 2 x f32 768 B gathered\n"));
+  const auto json = Parsed(PlanText(Convnet(), {2, 0}, /*json=*/true));
+  int gathers = 0;
+  size_t sums = 0;
+  for (const auto& collective : json["collectives"]) {
+    if (collective["kind"] == "all_reduce") {
+      EXPECT_EQ(collective["name"], json["all_reduces"][sums++]["name"]);
+      continue;
+    }
+    EXPECT_EQ(collective["kind"], "all_gather");
+    EXPECT_EQ(collective["dtype"], "f32");
+    EXPECT_EQ(collective["bytes"], 768);
+    ++gathers;
+  }
+  EXPECT_EQ(gathers, 2);
+  EXPECT_EQ(sums, json["all_reduces"].size());
+}
+
 TEST(PlanReport, SaysWhatOfTheOptimizerARankHolds) {
   EXPECT_THAT(Text({4, 0}), Not(HasSubstr("optimizer ")));
   const CompiledModel sharded =
