@@ -113,6 +113,23 @@ TEST(CompareTest, OfAModelWithoutAnOptimizer) {
   EXPECT_THAT(answer["worst"].dump(), HasSubstr("--black-op conv2"));
 }
 
+// Of an op that was not measured alone nothing is claimed.
+TEST(CompareTest, TheChainAloneBlamesNoOp) {
+  Words words = {"compare", kModel,    "--level", "O1",     "--against",
+                 "O0",      "--batch", "16",      "--data", kData};
+  EXPECT_THAT(Halftone(words).out,
+              AllOf(HasSubstr("worst     10 by error of the op alone, fed"),
+                    HasSubstr("--black-op")));
+  words.insert(words.end(), {"--only", "chained"});
+  const Result chained = Halftone(words);
+  EXPECT_EQ(chained.exit_code(), 0) << chained.err;
+  EXPECT_THAT(
+      chained.out,
+      AllOf(HasSubstr("worst     10 by error of the chain, each "
+                      "program on its own; all: --all\n"),
+            Not(HasSubstr("of the op alone")), Not(HasSubstr("--black-"))));
+}
+
 // No tap, no other fusion: what runs is what compile makes.
 TEST(CompareTest, TheProgramIsThatOfAPlainCompile) {
   const std::string htc = NewPath("plain") + ".htc";

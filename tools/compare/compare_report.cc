@@ -130,6 +130,16 @@ std::string Summary(const CompareFacts& facts) {
   return text + "\n";
 }
 
+// Of what the values' errors are; --only may have left the ops alone out.
+const char* HowMeasured(const Comparison& comparison) {
+  if (!OfPrograms(comparison)) return "";
+  const bool alone = std::any_of(
+      comparison.values.begin(), comparison.values.end(),
+      [](const ComparedValue& value) { return value.isolated.elements > 0; });
+  return alone ? " of the op alone, fed with the reference's values"
+               : " of the chain, each program on its own";
+}
+
 std::string Verdict(const CompareFacts& facts) {
   if (!facts.has_tolerance) return "";
   const int64_t exceeding = facts.exceeding();
@@ -180,10 +190,7 @@ std::string CompareText(const CompareFacts& facts) {
   std::string text = Summary(facts);
   if (shown < facts.order.size()) {
     absl::StrAppend(&text, "worst     ", shown, " by ", facts.bound.measure,
-                    OfPrograms(facts.comparison)
-                        ? " of the op alone, fed with the reference's values"
-                        : "",
-                    "; all: --all\n");
+                    HowMeasured(facts.comparison), "; all: --all\n");
   }
   return absl::StrCat(text, TableText(facts, shown), Verdict(facts));
 }

@@ -87,22 +87,31 @@ std::string Remedies::LowInputOf(const std::string& op) const {
   return found;
 }
 
+std::string Remedies::ForOp(const ComparedValue& value) const {
+  // What has come down the chain may be the fault of those before it.
+  if (value.isolated.elements == 0) return "";
+  const runtime::NonFiniteOp op = runtime::DescribeNonFinite(
+      program_, {value.value.op, /*input=*/""}, model_ops_);
+  if (!op.low_op.empty()) {
+    return Accepts("amp.custom_black_opnames", op.low_op)
+               ? absl::StrCat("--black-op ", ShellWord(op.low_op))
+               : "";
+  }
+  if (value.value.backward) return "";
+  const std::string input = LowInputOf(value.value.op);
+  return !input.empty() && Accepts("amp.custom_black_varnames", input)
+             ? absl::StrCat("--black-var ", ShellWord(input))
+             : "";
+}
+
 std::string Remedies::For(const ComparedValue& value) const {
   const ValueErrors& errors = ErrorsThatCount(value);
   if (errors.relative_error() == 0 && errors.underflow == 0) return "";
   std::vector<std::string> remedies;
   const std::string scale = ForScale(value);
   if (!scale.empty()) remedies.push_back(scale);
-  const runtime::NonFiniteOp op = runtime::DescribeNonFinite(
-      program_, {value.value.op, /*input=*/""}, model_ops_);
-  if (!op.low_op.empty() && Accepts("amp.custom_black_opnames", op.low_op)) {
-    remedies.push_back(absl::StrCat("--black-op ", ShellWord(op.low_op)));
-  } else if (op.low_op.empty() && !value.value.backward) {
-    const std::string input = LowInputOf(value.value.op);
-    if (!input.empty() && Accepts("amp.custom_black_varnames", input)) {
-      remedies.push_back(absl::StrCat("--black-var ", ShellWord(input)));
-    }
-  }
+  const std::string flag = ForOp(value);
+  if (!flag.empty()) remedies.push_back(flag);
   const bool range =
       errors.overflow > 0 || errors.share(errors.underflow) > kNotable;
   if (range && value.value.dtype == DType::kF16 &&

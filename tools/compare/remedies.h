@@ -24,6 +24,8 @@ class Remedies {
 
  private:
   std::string ForScale(const runtime::ComparedValue& value) const;
+  // "--black-op conv1", of an op whose own error was measured.
+  std::string ForOp(const runtime::ComparedValue& value) const;
   bool Accepts(const char* path, const std::string& value) const;
   // The first value in 16 bits that the op reads, as the model calls it.
   std::string LowInputOf(const std::string& op) const;
