@@ -29,6 +29,61 @@ namespace {
 
 constexpr float kLargestF16 = 65504;
 
+ValueRange RangeOf(absl::string_view name, DType dtype, const void* data,
+                   int64_t elements) {
+  ValueRange range;
+  range.name = std::string(name);
+  range.dtype = dtype;
+  range.elements = elements;
+  std::vector<float> values(elements);
+  kernels::ToFloat(dtype, data, values.data(), elements);
+  range.min = std::numeric_limits<double>::infinity();
+  range.max = -range.min;
+  for (const float x : values) {
+    if (!std::isfinite(x)) {
+      ++range.non_finite;
+      continue;
+    }
+    range.min = std::min<double>(range.min, x);
+    range.max = std::max<double>(range.max, x);
+    range.above_f16 += std::fabs(x) > kLargestF16;
+  }
+  if (range.non_finite == elements) range.min = range.max = NAN;
+  return range;
+}
+
+// Of which the step makes or has a copy in f16.
+std::vector<bool> CellsWithF16(const Program& program) {
+  std::vector<bool> has(program.num_cells(), false);
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    if (cell.kind == CellKind::kDerived && cell.type.dtype == DType::kF16) {
+      has[cell.of.index()] = true;
+    }
+  }
+  return has;
+}
+
+std::vector<ValueRange> RuinedParameters(const Capsule& capsule,
+                                         const Program& program) {
+  const std::vector<bool> has_f16 = CellsWithF16(program);
+  std::vector<ValueRange> ruined;
+  for (const Tensor& tensor : capsule.cells) {
+    const OfRank of = ParseNameOfRank(tensor.name);
+    const CellId id = program.FindCell(of.rank == 0 ? tensor.name : of.cell);
+    if (!id.valid() || program.cell(id).kind != CellKind::kParameter ||
+        tensor.dtype != DType::kF32) {
+      continue;
+    }
+    const ValueRange range =
+        RangeOf(tensor.name, tensor.dtype, tensor.bytes.data(),
+                static_cast<int64_t>(tensor.bytes.size() / sizeof(float)));
+    const bool beyond = has_f16[id.index()] && range.above_f16 > 0;
+    if (range.non_finite > 0 || beyond) ruined.push_back(range);
+  }
+  return ruined;
+}
+
 // Notes the ranges of what one op, of a fusion's body too, reads and makes.
 class RangeWatcher : public ValueWatcher {
  public:
@@ -112,25 +167,8 @@ absl::Status RangeWatcher::Note(const Tap& tap) {
   const int id = IdOf(tap.key);
   if (ranges_.count(id) > 0) return absl::OkStatus();
   HT_ASSIGN_OR_RETURN(const void* const data, OnHost(tap));
-  ValueRange range;
-  range.name = std::string(block_->name(ValueId(id)));
-  range.dtype = tap.desc.dtype;
-  range.elements = tap.desc.elements();
-  std::vector<float> values(range.elements);
-  kernels::ToFloat(tap.desc.dtype, data, values.data(), range.elements);
-  range.min = std::numeric_limits<double>::infinity();
-  range.max = -range.min;
-  for (const float x : values) {
-    if (!std::isfinite(x)) {
-      ++range.non_finite;
-      continue;
-    }
-    range.min = std::min<double>(range.min, x);
-    range.max = std::max<double>(range.max, x);
-    range.above_f16 += std::fabs(x) > kLargestF16;
-  }
-  if (range.non_finite == range.elements) range.min = range.max = NAN;
-  ranges_[id] = range;
+  ranges_[id] = RangeOf(block_->name(ValueId(id)), tap.desc.dtype, data,
+                        tap.desc.elements());
   return absl::OkStatus();
 }
 
@@ -415,6 +453,7 @@ absl::StatusOr<Replayed> Replay(const Capsule& capsule, const Program& program,
   replayed.loss_scaling = parts[0].loss_scaling;
   replayed.parts = parts[0].parts;
   replayed.clean_loss_scaling = parts[0].clean_loss_scaling;
+  if (replayed.rejected) replayed.ruined = RuinedParameters(capsule, program);
   return replayed;
 }
 

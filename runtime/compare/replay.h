@@ -42,6 +42,9 @@ struct Replayed {
   // The largest power of two below the scale, or the largest of the parts',
   // with which for all parts the step is not rejected; 0: none down to 1.
   double clean_loss_scaling = 0;
+  // Parameters that a rejected step has found, by name, that no precision of
+  // its ops mends: not finite, or in part beyond the largest of their low copy.
+  std::vector<ValueRange> ruined;
 };
 
 // `ranks` are the capsule's. Errors: feeds or cells that are not the program's

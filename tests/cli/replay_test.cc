@@ -334,6 +334,28 @@ TEST(ReplayTest, ARunThatDivergesKeepsItsLastStep) {
   EXPECT_THAT(answer["why"], HasSubstr("in a row"));
 }
 
+// Of parameters that the updates have ruined no precision is to blame, whether
+// f32 still holds them or not.
+TEST(ReplayTest, BlamesTheUpdateForTheParametersThatItRuined) {
+  for (const char* lr : {"1e8", "1e30"}) {
+    SCOPED_TRACE(lr);
+    const std::string out = RunOf({"--capsule", "1", "--lr", lr});
+    const std::string capsule = CapsulesOf(out).at(0);
+    const json answer = MustParse(Halftone({"replay", capsule, "--json"}));
+    EXPECT_EQ(answer["rejected"], true);
+    EXPECT_GT(Named(answer["ruined"], "conv1.w")["above_f16"].get<int64_t>() +
+                  Named(answer["ruined"], "conv1.w")["non_finite"].get<int>(),
+              0);
+    ASSERT_EQ(answer["remedies"].size(), 1);
+    EXPECT_THAT(answer["remedies"][0].get<std::string>(),
+                StartsWith("a lower learning rate (--lr "));
+    const Result result = Halftone({"replay", capsule});
+    EXPECT_THAT(result.out, HasSubstr("ruined    conv1."));
+    EXPECT_THAT(result.out, Not(HasSubstr("--dtype")));
+    EXPECT_THAT(result.out, Not(HasSubstr("--black-op")));
+  }
+}
+
 TEST(ReplayTest, ADamagedFileIsNamed) {
   const std::string capsule = RunOf(Overflowing()) + "/capsules/step-1";
   for (const char* name :

@@ -24,6 +24,9 @@ using Json = nlohmann::ordered_json;
 using runtime::ThreeDigits;
 using runtime::ValueRange;
 
+// As of a run that diverges.
+constexpr double kLowerRate = 10;
+
 runtime::NonFiniteOp Describe(const ReplayFacts& facts) {
   return runtime::DescribeNonFinite(
       *facts.model->program, facts.replayed->found, facts.config->model_ops());
@@ -38,6 +41,11 @@ bool LacksOthers(const ReplayFacts& facts) {
 bool Accepts(const ReplayFacts& facts, const std::string& path,
              const std::string& value) {
   return facts.config->accepts && facts.config->accepts(path, value);
+}
+
+// No update comes before the first step.
+bool UpdatesRuin(const ReplayFacts& facts) {
+  return facts.capsule->step > 1 && !facts.replayed->ruined.empty();
 }
 
 // "" if no setting brings the scale that the step is finite with. A dynamic
@@ -65,8 +73,35 @@ std::string ScaleRemedy(const ReplayFacts& facts) {
                       whose, " the step is finite)");
 }
 
+// "conv1.w (up to 1e+28) fc.w (not finite) before the step: ...".
+std::string RuinedText(const ReplayFacts& facts) {
+  constexpr size_t kMost = 4;
+  std::vector<std::string> names;
+  for (const ValueRange& range : facts.replayed->ruined) {
+    names.push_back(
+        absl::StrCat(PrintableName(range.name), " (",
+                     range.non_finite > 0
+                         ? "not finite"
+                         : absl::StrCat("up to ", ThreeDigits(range.largest())),
+                     ")"));
+  }
+  return absl::StrCat(runtime::JoinFew(names, kMost), " before the step: ",
+                      UpdatesRuin(facts)
+                          ? "the updates are to blame, not a precision"
+                          : "the run began with that");
+}
+
+// What would have kept ruined parameters.
+std::vector<std::string> RateRemedies(const ReplayFacts& facts) {
+  const std::string lr =
+      ThreeDigits(facts.model->strategy.lr().base() / kLowerRate);
+  if (!Accepts(facts, "lr.base", lr)) return {};
+  return {absl::StrCat("a lower learning rate (--lr ", lr, ")")};
+}
+
 // What would have kept the step, as flags.
 std::vector<std::string> RemediesOf(const ReplayFacts& facts) {
+  if (UpdatesRuin(facts)) return RateRemedies(facts);
   std::vector<std::string> remedies;
   const std::string scale = ScaleRemedy(facts);
   if (!scale.empty()) remedies.push_back(scale);
@@ -170,6 +205,9 @@ std::string ReplayText(const ReplayFacts& facts) {
   AddRows("input", replayed.inputs, &table);
   AddRows("output", replayed.outputs, &table);
   absl::StrAppend(&text, table.Text());
+  if (!replayed.ruined.empty()) {
+    absl::StrAppend(&text, "ruined    ", RuinedText(facts), "\n");
+  }
   const std::vector<std::string> remedies = RemediesOf(facts);
   if (!remedies.empty()) {
     absl::StrAppend(&text, "try       ", absl::StrJoin(remedies, ", or "),
@@ -192,6 +230,7 @@ std::string ReplayJson(const ReplayFacts& facts) {
                {"inputs", RangesJson(replayed.inputs)},
                {"outputs", RangesJson(replayed.outputs)},
                {"clean_loss_scaling", replayed.clean_loss_scaling}};
+  if (!replayed.ruined.empty()) json["ruined"] = RangesJson(replayed.ruined);
   for (const runtime::ReplayedPart& part : replayed.parts) {
     json["losses"][part.name] = {{"loss_scaling", part.loss_scaling},
                                  {"not_finite", part.not_finite}};
