@@ -15,6 +15,9 @@ namespace {
 using Inputs = std::vector<std::pair<const char*, std::string>>;
 using AttrValues = std::vector<std::pair<std::string, AttrValue>>;
 
+// The label that PyTorch's cross entropy leaves out unless told otherwise.
+constexpr int64_t kIgnored = -100;
+
 class LossAdder {
  public:
   LossAdder(std::string value, OnnxGraph* graph)
@@ -48,12 +51,15 @@ class LossAdder {
     Label(proto::I64, dims);
     const std::string count =
         Op("correct_count", {{"X", logits}, {"Label", label_}}, "correct");
-    Mean(Op("softmax_with_cross_entropy",
-            {{"Logits", logits}, {"Label", label_}}, "ce", {}, "Loss"));
+    const std::string counted = Counted();
+    MaskedMean(Op("softmax_with_cross_entropy",
+                  {{"Logits", logits}, {"Label", label_}}, "ce",
+                  {{"ignore_index", kIgnored}}, "Loss"),
+               counted);
     proto::Metric& metric = *graph_.model().add_metric();
     metric.set_name("top1");
     metric.set_var(count);
-    metric.set_over(label_);
+    metric.set_over(counted);
   }
 
   void SquaredError() {
@@ -120,6 +126,24 @@ class LossAdder {
       }
     }
     return value_;
+  }
+
+  // 1 for each label that counts, 0 for one that is ignored.
+  std::string Counted() {
+    const std::string ignored = Op("fill_constant", {}, "ignored",
+                                   {{"shape", std::vector<int64_t>{1}},
+                                    {"dtype", DType::kI64},
+                                    {"value", static_cast<double>(kIgnored)}});
+    const std::string counts =
+        Op("not_equal", {{"X", label_}, {"Y", ignored}}, "counts");
+    return Op("cast", {{"X", counts}}, "counted", {{"to", DType::kF32}});
+  }
+
+  // Of what is 0 where the mask is. A sum of all might be too large for f16.
+  void MaskedMean(const std::string& of, const std::string& mask) {
+    const std::string share = Op("mean", {{"X", mask}}, "share");
+    Mean(Op("elementwise_div", {{"X", of}, {"Y", share}}, "ce.by_share"));
+    graph_.model().mutable_loss()->set_mask(mask);
   }
 
   void Mean(const std::string& of) {

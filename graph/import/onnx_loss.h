@@ -13,7 +13,8 @@ namespace halftone {
 
 // Adds what `wish` says: "cross_entropy:LOGITS", with the feed `label`, i64, a
 // class for each place beside the class axis (1, as PyTorch has it, unless it
-// is given), and the metric top1; "mse:VALUE" and "bce:VALUE", with the feed
+// is given), and the metric top1, both over the labels that are not -100, which
+// PyTorch ignores; "mse:VALUE" and "bce:VALUE", with the feed
 // `label`, f32, of the value's dims. bce takes logits, or what a sigmoid makes
 // of them. Returns where the loss is from, for the report. `file` is for
 // errors: another loss, or one without classes (kUsage), a value that is not

@@ -165,6 +165,9 @@ absl::Status Totals::AddMetrics() {
     const std::string over_name = absl::StrCat(kOverPrefix, metric.name);
     HT_ASSIGN_OR_RETURN(const ValueId over, Find(metric.over));
     ValueId& count = counts[over];
+    if (!count.valid() && metric.over == program_.loss.mask) {
+      HT_ASSIGN_OR_RETURN(count, LocalCount(program_, block_));
+    }
     if (!count.valid()) {
       OpBuilder elements = Make("element_count");
       elements.In("X", over).Out("Out", absl::StrCat(over_name, ".local"));
