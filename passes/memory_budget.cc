@@ -33,17 +33,18 @@ Options WithoutCompress(const Options& options) {
 // Looks for a memory.recompute.within whose plan is within a budget. The pass
 // estimates what values take; the plan has what lies between them and kernels'
 // workspaces, too, and copies need room themselves: a smaller estimate may have
-// a larger plan.
+// a larger plan. The plan has `unlimited` bytes where all estimates fit, and
+// `as_asked` without a limit: there all is compressed that may be.
 class BudgetSearch {
  public:
   BudgetSearch(const Options& options, int64_t samples, int64_t budget,
-               int64_t unlimited, PeakUnder peak)
+               int64_t unlimited, int64_t as_asked, PeakUnder peak)
       : options_(options),
         samples_(samples),
         budget_(budget),
         unlimited_(unlimited),
         peak_(peak),
-        least_(unlimited) {}
+        least_(std::min(unlimited, as_asked)) {}
 
   // Nothing: no such plan was found; the least is least().
   absl::StatusOr<std::optional<Options>> Run() {
@@ -179,22 +180,30 @@ absl::StatusOr<Options> FitToBudget(const Options& options, PeakUnder peak,
   const int64_t budget = *BytesFromText(train.memory_budget());
   const int64_t samples = SamplesOfRank(train);
   const std::string at = absl::StrCat(" at ", samples, " samples on ", rank);
-  // What fits as it is loses no digits.
-  const Options kept = WithoutCompress(options);
-  HT_ASSIGN_OR_RETURN(const int64_t needed, peak(kept, samples));
-  const bool compresses = options.strategy.memory().compress().bits() > 0;
-  if (needed <= budget) {
+  const auto keep = [&](int64_t needed, const char* what) {
     *note = absl::StrCat(HumanBytes(needed), " of ", HumanBytes(budget), at,
-                         ": nothing is made again",
-                         compresses ? " or compressed" : "");
-    return kept;
-  }
+                         ": ", what);
+  };
+  HT_ASSIGN_OR_RETURN(const int64_t needed, peak(options, samples));
+  const bool compresses = options.strategy.memory().compress().bits() > 0;
   int64_t unlimited = needed;
   if (compresses) {
+    // What fits without it loses no digits.
+    const Options kept = WithoutCompress(options);
+    HT_ASSIGN_OR_RETURN(const int64_t exact, peak(kept, samples));
+    if (exact <= budget) {
+      keep(exact, "nothing is made again or compressed");
+      return kept;
+    }
     HT_ASSIGN_OR_RETURN(unlimited,
-                        peak(WithRecompute(options, needed * 2), samples));
+                        peak(WithRecompute(options, exact * 2), samples));
   }
-  BudgetSearch search(options, samples, budget, unlimited, peak);
+  if (needed <= budget) {
+    keep(needed, compresses ? "compressed as asked for, nothing is made again"
+                            : "nothing is made again");
+    return options;
+  }
+  BudgetSearch search(options, samples, budget, unlimited, needed, peak);
   HT_ASSIGN_OR_RETURN(const auto found, search.Run());
   const std::string with = absl::StrCat(
       "recompute",

@@ -17,8 +17,9 @@ using PeakUnder = absl::FunctionRef<absl::StatusOr<int64_t>(
     const Options& options, int64_t samples)>;
 
 // The options with the memory.recompute.within that train.memory_budget, which
-// is set, asks for, or without memory.compress where a step needs no more
-// anyway: what is compressed is chosen with it. At most 64 questions. `rank`:
+// is set, asks for: what is compressed is chosen with it. Those that fit as
+// they are stay so, or without memory.compress where that fits, too. At most 64
+// questions. `rank`:
 // for whom `peak` answers, "one rank". `note`: what was found. Errors (kModel):
 // the budget cannot be met, with the least that was found; those of `peak`.
 absl::StatusOr<Options> FitToBudget(const Options& options, PeakUnder peak,

@@ -98,6 +98,48 @@ TEST(MemoryBudget, SaysTheLeastThatWasFoundAndHow) {
                                  "memory.recompute.within 1"));
 }
 
+// Compressed as asked for it takes 80,000,000, which no `within` meets.
+Fitted FitCompressed(int64_t budget) {
+  const auto strategy = ParseStrategy(
+      absl::StrCat("optimizer { sgd {} } memory { compress { bits: 4 } } "
+                   "train { batch_size: 8 memory_budget: '",
+                   budget, "' }"),
+      "test");
+  EXPECT_TRUE(strategy.ok()) << strategy.status();
+  const auto options = ResolveOptions(*strategy, {});
+  EXPECT_TRUE(options.ok()) << options.status();
+  Fitted fitted;
+  const auto peak = [](const Options& asked,
+                       int64_t) -> absl::StatusOr<int64_t> {
+    const proto::Memory& memory = asked.strategy.memory();
+    if (!memory.recompute().within().empty()) {
+      return Growing(*BytesFromText(memory.recompute().within())) + 30'000'000;
+    }
+    return memory.compress().bits() > 0 ? 80'000'000 : kUnlimited;
+  };
+  fitted.options = FitToBudget(*options, peak, "one rank", &fitted.note);
+  return fitted;
+}
+
+TEST(MemoryBudget, TakesWhatFitsAsItWasAskedFor) {
+  const Fitted fitted = FitCompressed(80'000'000);
+  ASSERT_TRUE(fitted.options.ok()) << fitted.options.status();
+  EXPECT_EQ(fitted.options->strategy.memory().compress().bits(), 4);
+  EXPECT_EQ(fitted.options->strategy.memory().recompute().within(), "");
+  EXPECT_EQ(fitted.note,
+            "76.3 MiB of 76.3 MiB at 8 samples on one rank: compressed as "
+            "asked for, nothing is made again");
+  const Fitted roomy = FitCompressed(kUnlimited);
+  ASSERT_TRUE(roomy.options.ok()) << roomy.options.status();
+  EXPECT_EQ(roomy.options->strategy.memory().compress().bits(), 0);
+  const Fitted refused = FitCompressed(79'999'999);
+  ASSERT_FALSE(refused.options.ok());
+  EXPECT_THAT(std::string(refused.options.status().message()),
+              HasSubstr("it needs 76.3 MiB, and with recompute and 4 bits the "
+                        "least that was found is 76.3 MiB (80,000,000 B); "
+                        "raise it"));
+}
+
 // Parameters are most of it: little room is left for what is chosen.
 TEST(MemoryBudget, LooksWhereSomethingIsMadeAgain) {
   const auto peaks = [](int64_t within) {
