@@ -13,6 +13,12 @@ namespace runtime {
 using kernels::BoundOp;
 using kernels::Candidate;
 
+namespace {
+
+constexpr int64_t kMostWorkspace = int64_t{1} << 50;
+
+}  // namespace
+
 absl::StatusOr<KernelChoice> KernelChooser::ChoiceFor(const Block& block,
                                                       const Op& op) {
   const TypeMemo::Key kind = TypeKey(block, op).value();
@@ -36,6 +42,13 @@ absl::StatusOr<KernelChoice> KernelChooser::Choose(const BoundOp& bound) const {
                 kernels::HaveSameBytes(bound.inputs()[0], bound.outputs()[0]);
   if (choice.candidate->workspace_bytes) {
     choice.workspace_bytes = choice.candidate->workspace_bytes(bound);
+    if (choice.workspace_bytes > kMostWorkspace) {
+      return OutOfMemoryError(
+          bound.name(), " (", bound.type(), "): its kernel ",
+          choice.candidate->name, " wants ", choice.workspace_bytes,
+          " bytes of workspace, more than any device holds; expected at most "
+          "2^50: use a smaller batch or mend the kernel");
+    }
   }
   return choice;
 }

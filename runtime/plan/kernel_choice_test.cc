@@ -1,5 +1,6 @@
 #include "runtime/plan/kernel_choice.h"
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -96,6 +97,32 @@ TEST_F(KernelChooserTest, LooksIntoBodies) {
       chain("d", kExp, "X=s, Y=z"), chain("e", kTwice, "X=z, Y=s")));
   EXPECT_EQ(asked_["chain"], 4);
   EXPECT_EQ(chosen_["e.fused"].workspace_bytes, 16);
+}
+
+// As a kernel of an op library may say it.
+TEST_F(KernelChooserTest, RefusesWorkspacesThatNoDeviceHolds) {
+  kernels::Candidate greedy = Counted("greedy");
+  int64_t bytes = int64_t{1} << 50;
+  greedy.workspace_bytes = [&bytes](const kernels::BoundOp&) { return bytes; };
+  kernels_.Add("exp", {DType::kF32}, Layout::kRowMajor, greedy);
+  const char kExp[] =
+      "  feed x : f32[4]\n  a: exp(X=x) -> (Out=a : f32[4])   forward\n";
+  ChooseAll(kExp);
+  EXPECT_EQ(chosen_["a"].workspace_bytes, bytes);
+  const Block& block = program_->FindEntry("train")->block();
+  for (const int64_t wanted :
+       {bytes + 1, std::numeric_limits<int64_t>::max() - 5000,
+        std::numeric_limits<int64_t>::max()}) {
+    bytes = wanted;
+    const auto choice = KernelChooser(request_, kernels_, tuning_)
+                            .ChoiceFor(block, block.op(block.first()));
+    EXPECT_EQ(ExitCodeOf(choice.status()), ExitCode::kOutOfMemory);
+    EXPECT_EQ(choice.status().message(),
+              absl::StrCat("a (exp): its kernel greedy wants ", wanted,
+                           " bytes of workspace, more than any device holds; "
+                           "expected at most 2^50: use a smaller batch or mend "
+                           "the kernel"));
+  }
 }
 
 TEST_F(KernelChooserTest, AnErrorNamesEachOpThatIsAsked) {

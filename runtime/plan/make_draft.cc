@@ -64,6 +64,7 @@ class Drafter {
       draft_.results.push_back({result.name, NodeOf(scope, result.value)});
     }
     HT_RETURN_IF_ERROR(AddValues(scope));
+    HT_RETURN_IF_ERROR(CheckSum());
     return std::move(draft_);
   }
 
@@ -94,6 +95,27 @@ class Drafter {
       if (body != nullptr) HT_RETURN_IF_ERROR(CheckSizes(*body));
     }
     return absl::OkStatus();
+  }
+
+  // Sums of bytes fit into 64 bits, whatever is placed where.
+  absl::Status CheckSum() const {
+    constexpr double kMostBytes = int64_t{1} << 56;
+    double sum = 0;
+    for (const Node& node : draft_.nodes)
+      sum += static_cast<double>(node.bytes);
+    for (const DraftStep& step : draft_.steps) {
+      sum += static_cast<double>(step.workspace_bytes);
+      if (!IsCollective(step.kind)) continue;
+      // A group may hold the parts of all ranks.
+      for (int n : step.inputs) {
+        sum += static_cast<double>(draft_.nodes[n].bytes) * draft_.world_size;
+      }
+    }
+    if (sum <= kMostBytes) return absl::OkStatus();
+    return OutOfMemoryError(
+        "entry ", request_.entry, ": its values and workspaces are more than ",
+        "2^56 bytes on this rank, more than any device holds; use a smaller ",
+        "batch");
   }
 
   int CellNode(CellId id) {

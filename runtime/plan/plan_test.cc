@@ -328,6 +328,20 @@ entry train {
   EXPECT_EQ(plan.steps[1].kind, Step::Kind::kAllReduce);
 }
 
+TEST_F(PlanTest, RefusesSumsThatNoDeviceHolds) {
+  request_.symbols[0] = int64_t{1} << 48;
+  std::string text = "entry train {\n  feed v0 : f32[B]\n";
+  for (int i = 0; i < 100; ++i) {
+    absl::StrAppend(&text, "  v", i + 1, ": exp(X=v", i, ") -> (Out=v", i + 1,
+                    " : f32[B])   forward\n");
+  }
+  const auto plan = Make(text + "}");
+  EXPECT_EQ(ExitCodeOf(plan.status()), ExitCode::kOutOfMemory);
+  EXPECT_EQ(plan.status().message(),
+            "entry train: its values and workspaces are more than 2^56 bytes "
+            "on this rank, more than any device holds; use a smaller batch");
+}
+
 constexpr char kSharded[] = R"(
 cell w : f32[50,5] parameter trainable applied init=constant(0)
 cell w.velocity : f32[50,5] @shard slot(w) applied sharded init=constant(0)

@@ -160,6 +160,10 @@ op "$good $gradient op.Kernel(ho::kCpu, {ho::kF32}, Copy,
     [](ho::Call&) { return int64_t{-8}; });" |
   called workspace 1 'wants -8 bytes of workspace' run net.pbtxt --target cpu \
     --set optimizer.sgd.weight_decay=0 --batch-size 64 --data synthetic --epochs 1
+op "$good $gradient op.Kernel(ho::kCpu, {ho::kF32}, Copy,
+    [](ho::Call&) { return INT64_MAX - 5000; });" |
+  called greedy 6 'wants 9223372036854770807 bytes of workspace' plan \
+    net.pbtxt --target cpu --set optimizer.sgd.weight_decay=0 --batch-size 64
 op "$good $gradient $run" >fine.cc
 build fine
 "$halftone" run net.pbtxt --target cpu --set optimizer.sgd.weight_decay=0 --batch-size 64 \
