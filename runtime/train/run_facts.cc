@@ -4,6 +4,7 @@
 #include "absl/strings/strip.h"
 #include "graph/base/dtype.h"
 #include "graph/base/text.h"
+#include "graph/schema/op_library.h"
 
 namespace halftone {
 namespace runtime {
@@ -98,6 +99,10 @@ std::map<std::string, std::string> SettingsOf(const Rank& rank) {
   if (!strategy.lr().constant()) {
     settings["number of epochs for lr"] =
         absl::StrCat(strategy.train().epochs());
+  }
+  for (const OpLibrary* library : LibrariesOf(*rank.inputs.program)) {
+    settings[absl::StrCat("op library ", library->name)] =
+        absl::StrCat("#", library->hash);
   }
   return settings;
 }

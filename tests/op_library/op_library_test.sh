@@ -103,6 +103,16 @@ compile own --op-library $lib --level O1 --black squared_relu -o black.htc >b.tx
 # Ranks with other files of it do not start together.
 sed 's|// Out = |// The same: Out = |; s/scale \* (2 \* x)/(2 * x) * scale/' primer.cc >other.cc
 build other
+# A run that goes on with another file says so.
+resumed() { # LIBRARY EPOCHS TEXT
+  train own --op-library "$1" --epochs "$2" --resume
+  grep -q "^resume .*; $3\$" own.txt || {
+    cat own.txt
+    fail "expected \"$3\""
+  }
+}
+resumed $lib 3 'same program and 2 ranks: bit for bit'
+resumed ./libother.so 4 '2 ranks; another op library primer'
 cat >rank.sh <<'END'
 #!/bin/bash
 library=$1
