@@ -202,8 +202,12 @@ class CallAttrs {
 class InferCall : public CallAttrs<HalftoneInferCall> {
  public:
   using CallAttrs::CallAttrs;
-  int Inputs(int slot) const { return Count(raw_->input_begin, slot); }
-  int Outputs(int slot) const { return Count(raw_->output_begin, slot); }
+  int Inputs(int slot) const {
+    return Count(raw_->input_begin, raw_->input_slots, slot);
+  }
+  int Outputs(int slot) const {
+    return Count(raw_->output_begin, raw_->output_slots, slot);
+  }
   const HalftoneType& Input(int slot, int i = 0) const {
     return raw_->inputs[Place(raw_->input_begin, raw_->input_slots, slot, i)];
   }
@@ -220,8 +224,9 @@ class InferCall : public CallAttrs<HalftoneInferCall> {
   int output_slots() const { return raw_->output_slots; }
 
  private:
-  static int Count(const int32_t* begin, int slot) {
-    return begin[slot + 1] - begin[slot];
+  static int Count(const int32_t* begin, int32_t slots, int slot) {
+    if (slot >= 0 && slot < slots) return begin[slot + 1] - begin[slot];
+    Refuse("no such slot: ", std::to_string(slot).c_str());
   }
 };
 

@@ -148,6 +148,8 @@ infers 'call.Output(0).rank = 1; call.Output(0).dims[0] = ho::Constant(-3);' \
 infers 'call.Output(0).rank = 1; call.Output(0).dims[0].coefficient = 1;
         call.Output(0).dims[0].power[7] = 1;' 'by a symbol that no input has'
 infers 'call.Input(3);' 'its shape rule says: no such value in slot 3'
+infers 'call.Inputs(1);' 'its shape rule says: no such slot: 1'
+infers 'call.Outputs(-1);' 'its shape rule says: no such slot: -1'
 infers 'call.Int("n");' 'no such attribute of this kind: n'
 op "$good" | called nokernel 1 'no kernel' compile net.pbtxt --target cpu
 gradient='op.Gradient(ho::GradientOp("assign").In("X", ho::OutGrad("Out"))
