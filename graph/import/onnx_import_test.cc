@@ -278,6 +278,29 @@ TEST(OnnxImport, BranchesThatAreKnownStandInTheirNodesPlace) {
               HasSubstr("first at node 3 (y), node 1 (z)"));
 }
 
+// A graph has nodes, they have attributes, and these have graphs.
+TEST(OnnxImport, GraphsMayLieDeepInGraphs) {
+  const auto nested = [](int depth) {
+    std::string inner = "y0", body = Node("Relu", {"x"}, inner);
+    for (int i = 1; i <= depth; ++i) {
+      const std::string branch = absl::StrCat(
+          "attribute { name: \"then_branch\" type: GRAPH g { output ",
+          Info(inner, {}), " ", body, " } } ");
+      inner = i == depth ? "y" : absl::StrCat("y", i);
+      body = Node("If", {"c"}, inner, branch);
+    }
+    return Import(Graph(absl::StrCat("input ", Info("c", {}, 9), body)));
+  };
+  for (const int depth : {1, 4, 8, 30}) {
+    EXPECT_THAT(nested(depth),
+                HasSubstr("If x1: no such op: its body is a graph"))
+        << depth;
+  }
+  EXPECT_EQ(nested(40),
+            "net.onnx: expected at most 100 records inside of each other, "
+            "found more; write it with fewer graphs inside of graphs");
+}
+
 TEST(OnnxImport, LossesBringLabels) {
   const std::string body = Graph(Node("Sigmoid", {"x"}, "y"));
   OnnxOptions options;

@@ -19,7 +19,7 @@ using google::protobuf::io::CodedInputStream;
 constexpr int64_t kBytesPerRecord = 5;
 // Small files are taken whatever is in them.
 constexpr int64_t kAlwaysAllowed = 1000;
-constexpr int kMaxRecordDepth = 16;
+constexpr int kMaxRecordDepth = 100;  // protobuf's own
 
 int64_t MostRecords(int64_t bytes) {
   return kAlwaysAllowed + bytes / kBytesPerRecord;
@@ -60,7 +60,8 @@ class Counter {
       }
       if (++found_ > most_) return false;
       uint32_t length = 0;
-      if (depth == kMaxRecordDepth || !stream_.ReadVarint32(&length) ||
+      too_deep_ = too_deep_ || depth == kMaxRecordDepth;
+      if (too_deep_ || !stream_.ReadVarint32(&length) ||
           length > static_cast<uint32_t>(std::numeric_limits<int>::max())) {
         return true;
       }
@@ -72,6 +73,8 @@ class Counter {
     }
     return true;
   }
+  // Whether the count ended at records that lie in too many others.
+  bool too_deep() const { return too_deep_; }
 
  private:
   // Not WireFormatLite::SkipField, which goes down into groups without a count.
@@ -97,6 +100,7 @@ class Counter {
 
   const int64_t most_;
   int64_t found_ = 0;
+  bool too_deep_ = false;
   CodedInputStream stream_;
 };
 
@@ -113,15 +117,20 @@ absl::Status ParseBinaryRecords(absl::string_view content,
                                 absl::string_view file,
                                 google::protobuf::Message* message,
                                 bool* parsed) {
-  HT_RETURN_IF_ERROR(
-      CheckBinaryRecords(content, file, *message->GetDescriptor()));
+  Counter counter(content);
+  if (!counter.Message(message->GetDescriptor(), 0)) {
+    return TooMany(file, static_cast<int64_t>(content.size()));
+  }
   CodedInputStream stream(reinterpret_cast<const uint8_t*>(content.data()),
                           static_cast<int>(content.size()));
   stream.SetTotalBytesLimit(static_cast<int>(content.size()));
   stream.SetRecursionLimit(kMaxRecordDepth);
   *parsed = message->ParsePartialFromCodedStream(&stream) &&
             stream.ConsumedEntireMessage();
-  return absl::OkStatus();
+  if (*parsed || !counter.too_deep()) return absl::OkStatus();
+  return ModelError(file, ": expected at most ", kMaxRecordDepth,
+                    " records inside of each other, found more; write it with "
+                    "fewer graphs inside of graphs");
 }
 
 TextShape ShapeOfText(absl::string_view text) {

@@ -20,8 +20,9 @@ namespace halftone {
 absl::Status CheckBinaryRecords(absl::string_view content,
                                 absl::string_view file,
                                 const google::protobuf::Descriptor& type);
-// Reads a binary message of at most 2 GiB, 16 levels deep. The error is that of
-// CheckBinaryRecords; `*parsed`: whether it is such a message, whole.
+// Reads a binary message of at most 2 GiB. Errors: that of CheckBinaryRecords;
+// more than 100 messages inside of each other. `*parsed`: whether it is such a
+// message, whole.
 absl::Status ParseBinaryRecords(absl::string_view content,
                                 absl::string_view file,
                                 google::protobuf::Message* message,
