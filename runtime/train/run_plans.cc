@@ -1,7 +1,9 @@
 #include "runtime/train/run_plans.h"
 
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
@@ -56,10 +58,14 @@ SamplerOptions EvalSampler(SamplerOptions sampler, int64_t merged_steps,
 
 absl::Status CheckShards(const proto::Dist& dist, int world_size) {
   if (dist.virtual_shards() % world_size == 0) return absl::OkStatus();
+  std::vector<int64_t> numbers;
+  for (int64_t ranks = 1; ranks <= dist.virtual_shards(); ++ranks) {
+    if (dist.virtual_shards() % ranks == 0) numbers.push_back(ranks);
+  }
   return ModelError("dist.virtual_shards ", dist.virtual_shards(),
-                    ": expected a number of ranks that divides it, found ",
-                    world_size,
-                    "; run on 1, 2, 4 ... ranks or compile with other shards");
+                    ": expected a number of ranks that divides it (",
+                    absl::StrJoin(numbers, ", "), "), found ", world_size,
+                    "; run on one of these or compile with other shards");
 }
 
 }  // namespace runtime

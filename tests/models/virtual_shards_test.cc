@@ -233,7 +233,8 @@ TEST(VirtualShards, AreRefusedOnRanksThatDoNotDivideThem) {
   EXPECT_EQ(ExitCodeOf(run.status), ExitCode::kModel) << run.status;
   EXPECT_THAT(std::string(run.status.message()),
               HasSubstr("dist.virtual_shards 8: expected a number of ranks "
-                        "that divides it, found 3"));
+                        "that divides it (1, 2, 4, 8), found 3; run on one of "
+                        "these or"));
 }
 
 }  // namespace

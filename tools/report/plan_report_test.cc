@@ -170,7 +170,7 @@ TEST(PlanReport, RefusesRanksThatVirtualShardsDoNotTake) {
   const auto plan = PlanText(shards, {3, 0}, /*json=*/false);
   EXPECT_THAT(std::string(plan.status().message()),
               HasSubstr("dist.virtual_shards 4: expected a number of ranks "
-                        "that divides it, found 3"));
+                        "that divides it (1, 2, 4), found 3"));
 }
 
 TEST(PlanReport, StepsAsTextAndJson) {
