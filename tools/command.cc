@@ -31,6 +31,7 @@ int Finish(int exit_code) {
 }  // namespace
 
 int RunCommand(std::vector<std::string> words) {
+  StartShowing();
   tools::CommandLine line("halftone");
   tools::Outcome outcome;
   tools::AddVerbs(line.program(), &outcome, words.empty() ? "" : words[0]);

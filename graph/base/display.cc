@@ -1,6 +1,7 @@
 #include "graph/base/display.h"
 
 #include <fcntl.h>
+#include <stdio_ext.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -144,6 +145,15 @@ void Write(absl::string_view shown, std::FILE* stream) {
 }
 
 }  // namespace
+
+void StartShowing() {
+  std::fflush(stdout);
+  if (std::ferror(stdout) != 0) __fpurge(stdout);
+  std::clearerr(stdout);
+  stdout_errno = 0;
+  shown_on_stdout = false;
+  stdout_is_output = false;
+}
 
 void KeepStdoutForOutput() { stdout_is_output = true; }
 

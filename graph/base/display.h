@@ -39,6 +39,9 @@ void Show(absl::string_view text, std::FILE* stream);
 // The same for people: highlighted where the stream may have colour.
 void ShowReport(absl::string_view text, std::FILE* stream);
 
+// A command begins: what the one before it wrote to stdout, or could not write,
+// is forgotten.
+void StartShowing();
 // From here on what either is to write to stdout goes to stderr: stdout holds a
 // file that was asked for (-o -), which a report would spoil.
 void KeepStdoutForOutput();

@@ -1,8 +1,10 @@
 #include "graph/base/display.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -94,6 +96,32 @@ TEST(MayColor, OfARankAndNotUnderNoColor) {
   setenv("TERM", "dumb", 1);
   EXPECT_FALSE(MayColor(stderr));
   unsetenv("HALFTONE_CONSOLE_COLUMNS");
+}
+
+// As where a program runs one command after the other.
+TEST(StartShowing, ForgetsWhatWasLost) {
+  std::fflush(stdout);
+  const int kept = dup(STDOUT_FILENO);
+  const int full = open("/dev/full", O_WRONLY);
+  ASSERT_GE(full, 0);
+  dup2(full, STDOUT_FILENO);
+  StartShowing();
+  Show("what is lost", stdout);
+  const absl::Status lost = CheckStdout();
+  dup2(kept, STDOUT_FILENO);
+  close(full);
+  close(kept);
+  EXPECT_EQ(lost.message(),
+            "stdout cannot be written: No space left on device; what was to be "
+            "shown is lost");
+  KeepStdoutForOutput();
+  EXPECT_TRUE(HasShownOnStdout());
+
+  StartShowing();
+  EXPECT_FALSE(HasShownOnStdout());
+  Show("\n", stdout);
+  EXPECT_TRUE(HasShownOnStdout());  // not on stderr
+  EXPECT_TRUE(CheckStdout().ok());
 }
 
 }  // namespace
