@@ -29,8 +29,10 @@ constexpr char kSaveAgain[] = "; fetch or save it again";
 // 'shape': (2, 3), }, in any order.
 class HeaderReader {
  public:
-  HeaderReader(absl::string_view text, NpyArray* array)
-      : text_(text), array_(array) {}
+  // `cast_to`: what to convert other elements to, as NumPy calls it.
+  HeaderReader(absl::string_view text, absl::string_view cast_to,
+               NpyArray* array)
+      : text_(text), cast_to_(cast_to), array_(array) {}
 
   absl::Status Read() {
     bool descr = false, order = false, shape = false;
@@ -104,6 +106,7 @@ class HeaderReader {
   }
 
   absl::string_view text_;
+  const absl::string_view cast_to_;
   NpyArray* array_;
 };
 
@@ -135,15 +138,15 @@ absl::Status HeaderReader::Descr() {
   }
   if (absl::StartsWith(type, "O")) {
     return ModelError(array_->file, ": Python objects (pickled): expected an ",
-                      "array of numbers, such as numpy.asarray(x, ",
-                      "dtype=\"float32\"); lists of unequal lengths must be ",
-                      "padded before");
+                      "array of numbers, such as numpy.asarray(x, ", "dtype=\"",
+                      cast_to_,
+                      "\"); lists of unequal lengths must be padded before");
   }
   if (type.empty() || !absl::SimpleAtoi(type.substr(1), &array_->item_size) ||
       !IsNumber(type[0], array_->item_size)) {
     return ModelError(array_->file, ": dtype ", descr, ": expected bool, int8 ",
                       "to int64, uint8 to uint64, float16, float32 or ",
-                      "float64; convert it with x.astype(\"float32\")");
+                      "float64; convert it with x.astype(\"", cast_to_, "\")");
   }
   array_->kind = type[0];
   if (big && array_->item_size > 1) {
@@ -345,10 +348,16 @@ bool IsExactly(const NpyArray& array, DType dtype) {
          KindName(array.kind, array.item_size) == NumpyName(dtype);
 }
 
+// What elements are to become for a feed of that dtype.
+std::string CastTo(DType dtype) {
+  return NumpyName(dtype == DType::kBF16 ? DType::kF32 : dtype);
+}
+
 }  // namespace
 
 absl::StatusOr<NpyArray> ParseNpy(absl::string_view content,
-                                  absl::string_view file) {
+                                  absl::string_view file,
+                                  std::optional<DType> taken) {
   NpyArray array;
   array.file = std::string(file);
   if (!absl::StartsWith(content, kMagic) || content.size() < 12) {
@@ -369,8 +378,9 @@ absl::StatusOr<NpyArray> ParseNpy(absl::string_view content,
                       length, " bytes, found ", content.size() - header,
                       kSaveAgain);
   }
-  HT_RETURN_IF_ERROR(
-      HeaderReader(content.substr(header, length), &array).Read());
+  HT_RETURN_IF_ERROR(HeaderReader(content.substr(header, length),
+                                  CastTo(taken.value_or(DType::kF32)), &array)
+                         .Read());
   array.data = content.substr(header + length);
   const std::optional<uint64_t> claimed = ClaimedBytes(array);
   if (!claimed.has_value() || *claimed != array.data.size()) {
@@ -408,8 +418,7 @@ absl::StatusOr<absl::string_view> ElementsAs(const NpyArray& array, DType dtype,
   const std::string wanted = NumpyName(dtype);
   if (is_float != IsFloat(dtype)) {
     return ModelError(array.file, ": ", kind, ", the model expects ", wanted,
-                      "; convert it with x.astype(\"",
-                      dtype == DType::kBF16 ? "float32" : wanted, "\")",
+                      "; convert it with x.astype(\"", CastTo(dtype), "\")",
                       is_float ? "" : ", scaled as the model wants it");
   }
   absl::string_view data = array.data;

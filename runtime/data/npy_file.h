@@ -3,6 +3,7 @@
 #define HALFTONE_RUNTIME_DATA_NPY_FILE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,13 @@ struct NpyArray {
   absl::string_view data;  // little-endian, item_size bytes per element
 };
 
-// Versions 1 to 3. The array refers to `content`. Errors (kModel): no .npy
-// file, truncated, too long, another byte order, pickled objects, records,
-// elements that are no numbers; each says what to do.
+// Versions 1 to 3. The array refers to `content`. `taken`: by the feed that it
+// is for, which errors say. Errors (kModel): no .npy file, truncated, too long,
+// another byte order, pickled objects, records, elements that are no numbers;
+// each says what to do.
 absl::StatusOr<NpyArray> ParseNpy(absl::string_view content,
-                                  absl::string_view file);
+                                  absl::string_view file,
+                                  std::optional<DType> taken = std::nullopt);
 
 // "float64[100,3]", with NumPy's names.
 std::string Describe(const NpyArray& array);

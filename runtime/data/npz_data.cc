@@ -204,7 +204,8 @@ absl::StatusOr<NpzColumn> Opener::Read(const ZipArchive& archive,
       archive.Read(*member, max_unpack_, column.unpacked.get()));
   HT_ASSIGN_OR_RETURN(
       const NpyArray array,
-      ParseNpy(npy, absl::StrCat(path_, ": ", array_of_.at(feed.name))));
+      ParseNpy(npy, absl::StrCat(path_, ": ", array_of_.at(feed.name)),
+               feed.dtype));
   HT_RETURN_IF_ERROR(CheckDims(array, feed));
   std::string note;
   HT_ASSIGN_OR_RETURN(column.bytes, ElementsAs(array, feed.dtype,

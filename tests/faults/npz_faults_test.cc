@@ -74,7 +74,9 @@ TEST(NpzFaults, ArraysThatAreOthers) {
     return file.Serialize();
   };
   ExpectNoData(with(">i8", "70,"), {"label: dtype >i8", "x.astype(\"<i8\")"});
-  ExpectNoData(with("|O", "70,"), {"label: Python objects (pickled)"});
+  ExpectNoData(with("|O", "70,"), {"label: Python objects (pickled)",
+                                   "numpy.asarray(x, dtype=\"int64\")"});
+  ExpectNoData(with("<c8", "70,"), {"label: dtype <c8", "x.astype(\"int64\")"});
   ExpectNoData(with("<f8", "70,"), {"float64, the model expects int64"});
   ExpectNoData(with("<i4", "140,"), {"label: 140 samples, but ", "x has 70"});
   ExpectNoData(with("<i4", "70, 2"), {"int32[70,2], feed label takes "});
