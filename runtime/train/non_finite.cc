@@ -59,6 +59,10 @@ class Describer {
       const bool cell =
           value.valid() && entry_.block().value(value).cell().valid();
       if (!cell) op.low_op.clear();
+      const bool fed =
+          value.valid() &&
+          entry_.block().value(value).definition == Definition::kFeed;
+      if (fed && input[0] != '@') op.feed = input;
     }
     return op;
   }
@@ -187,7 +191,12 @@ absl::StatusOr<FirstOfRanks> FindFirst(const NonFinite& mine,
 }
 
 std::string WhatToTry(const TrainConfig& config, const StepRecord& record,
-                      const std::string& low_op) {
+                      const NonFiniteOp& op) {
+  if (!op.feed.empty()) {
+    return absl::StrCat("; ", op.feed, " is data: mend the samples of --data ",
+                        ShellWord(config.data),
+                        " that are not finite, or leave them out");
+  }
   std::vector<std::string> advice;
   const auto add = [&](const char* path, const std::string& value,
                        const std::string& text) {
@@ -201,9 +210,9 @@ std::string WhatToTry(const TrainConfig& config, const StepRecord& record,
       absl::StrCat("a lower learning rate (--lr ", lr, ")",
                    warms_up ? "" : " or warm-up (--set lr.warmup_epochs=1)"));
   const size_t for_the_run = advice.size();
-  if (!low_op.empty()) {
-    add("amp.custom_black_opnames", low_op,
-        absl::StrCat("that op in f32: --black-op ", ShellWord(low_op)));
+  if (!op.low_op.empty()) {
+    add("amp.custom_black_opnames", op.low_op,
+        absl::StrCat("that op in f32: --black-op ", ShellWord(op.low_op)));
   }
   if (amp.level() != "O0" && amp.dtype() == "fp16") {
     add("amp.dtype", "bf16", "the range of f32 in 16 bits: --dtype bf16");

@@ -22,6 +22,8 @@ struct NonFiniteOp {
   std::string text;
   // The model's op behind it, if that runs in a low precision; else empty.
   std::string low_op;
+  // The feed that was not finite before any op; else empty.
+  std::string feed;
 };
 
 // `found` as Executor::FirstNonFinite names it. `model_ops`: the names of the
@@ -46,9 +48,9 @@ absl::StatusOr<FirstOfRanks> FindFirst(const NonFinite& mine,
 
 // "; try ... (--lr 0.1), or that op in f32: --black-op fc1": what is known
 // about the run makes it likely, and `config.accepts` says that it can be done.
-// "" if nothing is.
+// "" if nothing is. Of a feed that is not finite nothing but the data.
 std::string WhatToTry(const TrainConfig& config, const StepRecord& record,
-                      const std::string& low_op);
+                      const NonFiniteOp& op);
 
 }  // namespace runtime
 }  // namespace halftone

@@ -60,6 +60,8 @@ TEST_F(NonFiniteNames, NamesTheModelsOps) {
             "fc (its input x is not finite)");
   EXPECT_EQ(Describe("fc", "y").text, "fc (its input y is not finite)");
   EXPECT_EQ(Describe("fc", "y").low_op, "");
+  EXPECT_EQ(Describe("fc", "y").feed, "y");
+  EXPECT_EQ(Describe("fc").feed, "");
   EXPECT_EQ(Describe("fc.grad").text, "fc.grad (backward of r)");
   EXPECT_EQ(Describe("fc.grad").low_op, "r");
 }
@@ -81,21 +83,29 @@ TEST(WhatToTryTest, FitsTheRun) {
       ->mutable_loss_scaling()
       ->set_use_dynamic_loss_scaling(true);
   StepRecord record;
-  EXPECT_THAT(WhatToTry(config, record, "conv2"),
+  EXPECT_THAT(WhatToTry(config, record, {"conv2", "conv2"}),
               AllOf(HasSubstr("; try a lower learning rate (--lr 0.1)"),
                     HasSubstr("--black-op conv2"), HasSubstr("--dtype bf16"),
                     Not(HasSubstr("halftone compile"))));
   config.compiled_path = "a b.htc";
-  EXPECT_THAT(WhatToTry(config, record, "conv *"),
+  EXPECT_THAT(WhatToTry(config, record, {"conv *", "conv *"}),
               AllOf(HasSubstr("--black-op 'conv *'"),
                     HasSubstr("halftone compile 'a b.htc' ... -o new.htc")));
   config.strategy.mutable_amp()->set_level("O0");
-  EXPECT_EQ(WhatToTry(config, record, ""),
+  EXPECT_EQ(WhatToTry(config, record, {}),
             "; try a lower learning rate (--lr 0.1) or warm-up (--set "
             "lr.warmup_epochs=1)");
   config.strategy.mutable_lr()->set_warmup_steps(5);
-  EXPECT_EQ(WhatToTry(config, record, ""),
+  EXPECT_EQ(WhatToTry(config, record, {}),
             "; try a lower learning rate (--lr 0.1)");
+}
+
+TEST(WhatToTryTest, NothingElseMendsData) {
+  TrainConfig config;
+  config.data = "npz:my data.npz";
+  EXPECT_EQ(WhatToTry(config, StepRecord(), {"fc", "", "x"}),
+            "; x is data: mend the samples of --data 'npz:my data.npz' that "
+            "are not finite, or leave them out");
 }
 
 TEST(WhatToTryTest, OnlyWhatTheCompilerTakes) {
@@ -104,11 +114,11 @@ TEST(WhatToTryTest, OnlyWhatTheCompilerTakes) {
   config.accepts = [](const std::string& path, const std::string& value) {
     return path == "amp.level" && value == "O0";
   };
-  EXPECT_EQ(WhatToTry(config, StepRecord(), "conv2"),
+  EXPECT_EQ(WhatToTry(config, StepRecord(), {"conv2", "conv2"}),
             "; try all in f32, to see whether precision is to blame: --level "
             "O0");
   config.accepts = [](const std::string&, const std::string&) { return false; };
-  EXPECT_EQ(WhatToTry(config, StepRecord(), "conv2"), "");
+  EXPECT_EQ(WhatToTry(config, StepRecord(), {"conv2", "conv2"}), "");
 }
 
 }  // namespace

@@ -167,7 +167,7 @@ absl::Status RankLoop::Diverged() {
       "training diverged at step ", record.step, " (epoch ", record.epoch,
       "): ", stop_rule_.why(), "; loss ",
       ExactFloat(static_cast<float>(record.loss())), "; ", first, "loss scale ",
-      stop_rule_.ScaleHistory(), WhatToTry(config_, record, op.low_op),
+      stop_rule_.ScaleHistory(), WhatToTry(config_, record, op),
       capsule.empty()
           ? ""
           : absl::StrCat("; step ", attempted_, " again: halftone replay ",
