@@ -364,7 +364,9 @@ bool Importer::IsComputed(const NodeProto& node, const std::string& place) {
         inputs.back() = &like;
         continue;
       }
-      if (!graph_.Folds(value)) return false;
+      // What counts is not trained, though floats of the file are.
+      const bool counts = node.op_type() == "Range" && graph_.Known(value);
+      if (!counts && !graph_.Folds(value)) return false;
       inputs.back() = graph_.Known(value);
       any = true;
     }

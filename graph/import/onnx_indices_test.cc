@@ -65,6 +65,20 @@ TEST(OnnxIndices, NumbersOfSamplesAreSumsOfOnes) {
               HasSubstr("Range x1: its value is not known at import"));
 }
 
+TEST(OnnxIndices, RangesOfFloatsOfTheFileAreKnown) {
+  const auto number = [](const std::string& name, const std::string& value) {
+    return absl::StrCat("initializer { name: \"", name,
+                        "\" data_type: 1 float_data: ", value, " }\n");
+  };
+  const std::string text = Import(
+      Graph(number("first", "1") + number("end", "4") + number("by", "0.5") +
+            Node("Range", {"first", "end", "by"}, "places") +
+            Node("Add", {"x", "places"}, "y")));
+  EXPECT_THAT(text, HasSubstr("param { name: \"places\" dims: [6] init { "
+                              "constant: 0 } trainable: false }"));
+  EXPECT_THAT(text, Not(HasSubstr("\"first\"")));
+}
+
 // As PyTorch writes x[:, 1:3] = ... .
 TEST(OnnxIndices, RowsThatAreReplacedAreChosenFromOneList) {
   const auto scattered = [](const std::string& dims, const std::string& more) {
