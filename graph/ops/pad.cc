@@ -136,10 +136,14 @@ void RegisterPads(OpRegistry& registry) {
           .Infer(InferPad)
           .Grad(GradPad));
   registry.Add(
-      ShapeSchema("pad3d",
-                  "Out = X within a border: of value, or of X's own elements, "
-                  "mirrored at the edge element, repeating it, or from the "
-                  "other end.")
+      OpSchema("pad3d")
+          .Doc("Out = X within a border: of value, or of X's own elements, "
+               "mirrored at the edge element, repeating it, or from the other "
+               "end.")
+          .TypeVar("T", kAnyTypes)
+          .In("X", "T", "[N, C, D, H, W]")
+          .Out("Out", "T", "dims of X with the border")
+          .Amp(AmpClass::kClear)
           .RequiredAttr("paddings", AttrKind::kInts,
                         "left, right (W), top, bottom (H), front, back (D)")
           .Attr("mode", "constant", "constant, reflect, replicate or circular")
