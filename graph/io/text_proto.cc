@@ -101,6 +101,11 @@ std::string Improve(const Descriptor* root, const std::string& message) {
     return absl::StrCat("expected one of ", Quoted(message, 1), " and ",
                         Quoted(message, 0), ", found both; keep one");
   }
+  if (absl::StartsWith(message, "Integer out of range (")) {
+    const size_t at = message.find('(') + 1;
+    return absl::StrCat("expected a whole number that its field can hold, ",
+                        "found ", message.substr(at, message.rfind(')') - at));
+  }
   if (absl::StrContains(message, kNoField)) {
     const std::string type = Quoted(message, 0), field = Quoted(message, 1);
     const Descriptor* descriptor =

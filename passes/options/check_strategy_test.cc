@@ -187,6 +187,14 @@ TEST(StrategyChecks, TellIndependentErrorsTogether) {
               "amp.level\n--epochs: train.epochs: expected a whole number",
               ExitCode::kUsage,
               {{"amp.levl", "O1", "--set"}, {"train.epochs", "x", "--epochs"}});
+  ExpectError("",
+              "--set: train.seed: expected a whole number up to "
+              "9223372036854775807, found \"9223372036854775808\"",
+              ExitCode::kUsage,
+              {{"train.seed", "9223372036854775808", "--set"}});
+  ExpectError("train { seed: -1 }",
+              "train.seed: expected a whole number from 0 to "
+              "9223372036854775807, found -1");
 }
 
 TEST(StrategyChecks, NameLineFieldAndRange) {

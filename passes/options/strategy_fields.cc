@@ -1,6 +1,7 @@
 #include "passes/options/strategy_fields.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -103,7 +104,12 @@ absl::Status SetScalar(const Place& place, const Override& o) {
     case FieldDescriptor::CPPTYPE_INT64: {
       int64_t value = 0;
       if (!absl::SimpleAtoi(o.value, &value)) {
-        return Expected(o, "a whole number");
+        constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+        double number = 0;
+        const bool large = absl::SimpleAtod(o.value, &number) &&
+                           number >= static_cast<double>(kMost);
+        return Expected(o, large ? absl::StrCat("a whole number up to ", kMost)
+                                 : "a whole number");
       }
       Store(place, value, &Reflection::SetInt64, &Reflection::AddInt64);
       return absl::OkStatus();

@@ -134,6 +134,10 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"number",
               "train {\n epochs: \"x\" }",
               {"2:10: expected a whole number, found \"x\""}},
+        Wrong{"large",
+              "train {\n seed: 9223372036854775808 }",
+              {"2:8: expected a whole number that its field can hold, found "
+               "9223372036854775808"}},
         Wrong{"twice",
               "amp {\n level: \"O1\" level: \"O2\" }",
               {"2:", "specified multiple times", "Keep one"}},
