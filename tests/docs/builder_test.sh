@@ -32,3 +32,21 @@ g++ $sanitizer wrong.cc $(pkg-config --cflags --libs halftone) -o wrong
 code=0
 ./wrong 2>error.txt || code=$?
 [ $code = 1 ] && grep -q 'nowhere.pbtxt' error.txt
+# What one command could not show is not the next one's error.
+cat >again.cc <<'END'
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "tools/command.h"
+int main() {
+  const int kept = dup(1);
+  dup2(open("/dev/full", O_WRONLY), 1);
+  const int lost = halftone::RunCommand({"version"});
+  dup2(kept, 1);
+  return lost == 1 ? halftone::RunCommand({"version"}) : 2;
+}
+END
+# shellcheck disable=SC2046,SC2086
+g++ $sanitizer again.cc $(pkg-config --cflags --libs halftone) -o again
+./again >out.txt
+grep -q '^halftone ' out.txt
