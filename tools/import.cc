@@ -81,7 +81,8 @@ void AddImport(Verb app, Outcome* outcome) {
   verb.AddOption("--loss", &flags->wishes.loss,
                  "Paddle: the value to train; default: what the op with role "
                  "256 makes. ONNX: cross_entropy:LOGITS, mse:VALUE or "
-                 "bce:VALUE, with a feed of labels; default: none");
+                 "bce:VALUE, with a feed of labels, of which cross_entropy "
+                 "leaves out those of -100; default: none");
   verb.AddOption("--class-axis", &flags->wishes.class_axis,
                  "ONNX: the logits' dim of classes; default: 1, as PyTorch's "
                  "cross_entropy has it; -1: the last, as of language models");
