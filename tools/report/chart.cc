@@ -50,7 +50,10 @@ Axes AxesOf(const std::vector<Curve>& curves) {
     }
   }
   axes.log = axes.least > 0 && axes.most > kLogFrom * axes.least;
-  if (axes.last <= axes.first) axes.last = axes.first + 1;
+  if (axes.last <= axes.first) {
+    // A step above 2^53 and the next one are the same number.
+    axes.last = std::max(axes.first + 1, axes.first * 1.1);
+  }
   if (axes.most <= axes.least) {  // a level line
     const double room = axes.most == 0 ? 1 : std::abs(axes.most) / 10;
     axes.least -= room;
@@ -114,9 +117,22 @@ double GridStep(double from, double to, int lines) {
   return 10 * power;
 }
 
-std::vector<double> GridValues(const Axes& axes) {
+// The multiples of `step` between the two, which are few as GridStep chose it.
+// Counted by an integer: a large double does not grow by one.
+std::vector<double> Multiples(double from, double to, double step) {
+  constexpr int kMostLines = 16;
+  const double first = std::ceil(from / step);
   std::vector<double> values;
+  for (int i = 0; i < kMostLines && (first + i) * step <= to; ++i) {
+    const double value = (first + i) * step;
+    if (values.empty() || value > values.back()) values.push_back(value);
+  }
+  return values;
+}
+
+std::vector<double> GridValues(const Axes& axes) {
   if (axes.log) {
+    std::vector<double> values;
     const int from = static_cast<int>(std::ceil(std::log10(axes.least)));
     const int to = static_cast<int>(std::floor(std::log10(axes.most)));
     const int stride = std::max(1, (to - from) / 5);
@@ -125,11 +141,7 @@ std::vector<double> GridValues(const Axes& axes) {
     }
     return values;
   }
-  const double step = GridStep(axes.least, axes.most, 4);
-  for (double i = std::ceil(axes.least / step); i * step <= axes.most; ++i) {
-    values.push_back(i * step);
-  }
-  return values;
+  return Multiples(axes.least, axes.most, GridStep(axes.least, axes.most, 4));
 }
 
 std::string GridHtml(const Axes& axes) {
@@ -143,10 +155,10 @@ std::string GridHtml(const Axes& axes) {
                           runtime::ThreeDigits(value));
   }
   const double step = std::max(1.0, GridStep(axes.first, axes.last, 8));
-  for (double i = std::ceil(axes.first / step); i * step <= axes.last; ++i) {
+  for (double value : Multiples(axes.first, axes.last, step)) {
     absl::StrAppendFormat(&svg,
                           "<text class=\"x\" x=\"%.1f\" y=\"%.0f\">%.0f</text>",
-                          axes.X(i * step), kBottom + 18, i * step);
+                          axes.X(value), kBottom + 18, value);
   }
   return svg;
 }

@@ -17,6 +17,7 @@ namespace halftone {
 namespace tools {
 namespace {
 
+constexpr double kMostSteps = 9e18;  // that an int64 holds
 constexpr int64_t kMaxSummaryBytes = int64_t{64} << 20;
 constexpr size_t kMaxLineBytes = size_t{1} << 24;
 
@@ -44,7 +45,8 @@ class Reader {
       return;
     }
     history_.last_step =
-        std::max(history_.last_step, static_cast<int64_t>(step));
+        std::max(history_.last_step,
+                 static_cast<int64_t>(std::clamp(step, 0.0, kMostSteps)));
     const std::string event = line.value("event", "");
     if (event == "step") {
       for (const char* key : {"loss", "lr", "loss_scaling", "grad_norm"}) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -162,6 +163,29 @@ TEST(RunPage, OfALongRunIsSmall) {
   const std::string page = RunPage({MustRead(NewRun(metrics, ""))});
   EXPECT_LT(page.size(), 3 << 20);
   EXPECT_THAT(page, HasSubstr("100,000"));
+}
+
+// A double that large does not grow by one.
+TEST(Chart, TheLinesOfAGridAreFew) {
+  for (const auto& [first, last] : std::vector<std::pair<double, double>>{
+           {1e16, 1e16},
+           {9007199254740992, 9007199254740994},
+           {1e17, 1e17 + 16},
+           {9.3e18, 9.3e18},
+           {1e300, 1e300}}) {
+    ThinnedSeries series;
+    series.Add(first, first);
+    series.Add(last, last);
+    const std::string chart = ChartHtml("t", {{"n", 0, &series}});
+    EXPECT_LT(chart.size(), 10000) << first;
+    EXPECT_THAT(chart, Not(HasSubstr("nan"))) << first;
+  }
+}
+
+TEST(RunHistory, HoldsTheLastStepWhateverItIs) {
+  const RunHistory run =
+      MustRead(NewRun("{\"event\":\"step\",\"step\":1e300,\"loss\":1}\n", ""));
+  EXPECT_GT(run.last_step, int64_t{1} << 60);
 }
 
 TEST(Chart, AxesFitTheValues) {
