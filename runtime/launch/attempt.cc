@@ -201,7 +201,7 @@ AttemptResult Attempt::Supervise() {
     (void)watch_->AwaitFailure(3 * kNews);
   }
   AttemptResult result;
-  result.user_signal = user_signal_;
+  result.stop_signal = StopSignal();
   for (const Rank& rank : ranks_) {
     result.checkpoint = std::max(result.checkpoint, rank.last.checkpoint);
   }
@@ -407,14 +407,32 @@ void Attempt::Drain(absl::Duration limit) {
   }
 }
 
-// A rank that ends as the user's signal asks has not failed, nor has one that
-// then misses its peers.
+// The signal that asks for the run's end: the one that came here; else, where
+// another launcher or a rank got it, the one after which a rank of our own has
+// ended by itself. 0: none.
+int Attempt::StopSignal() const {
+  if (user_signal_ != 0 || !options_.launch->own_verb) return user_signal_;
+  for (const Rank& rank : ranks_) {
+    if (rank.running || rank.ended_by_us || !WIFEXITED(rank.wait_status)) {
+      continue;
+    }
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+      if (WEXITSTATUS(rank.wait_status) == 128 + number) return number;
+    }
+  }
+  return 0;
+}
+
+// A rank that ends as a signal asks has not failed, nor has one that then
+// misses its peers. One that a signal killed has, unless the signal was ours.
 bool Attempt::EndedBadly(const Rank& rank) const {
   const int code = ExitCodeOfWait(rank.wait_status);
   if (code == 0) return false;
-  const int asked = user_signal_ == SIGHUP ? SIGTERM : user_signal_;
-  return user_signal_ == 0 ||
-         (code != 128 + asked && code != kCommunicationCode);
+  const int asked = user_signal_ == SIGHUP ? SIGTERM : StopSignal();
+  if (asked == 0 || (user_signal_ == 0 && WIFSIGNALED(rank.wait_status))) {
+    return true;
+  }
+  return code != 128 + asked && code != kCommunicationCode;
 }
 
 std::string Attempt::EndOf(const Rank& rank) const {
@@ -453,7 +471,7 @@ const Attempt::Rank* Attempt::FindHungRank() const {
 
 // One that said nothing until it was ended, as all here did.
 const Attempt::Rank* Attempt::FindStuckRank() const {
-  if (user_signal_ != 0) return nullptr;
+  if (StopSignal() != 0) return nullptr;
   for (const Rank& rank : ranks_) {
     if (rank.ended_by_us) return &rank;
   }
@@ -507,7 +525,7 @@ void Attempt::Conclude(AttemptResult& result) const {
   const Rank* culprit = FindCulprit();
   if (culprit == nullptr) culprit = FindStuckRank();
   if (culprit == nullptr) {
-    if (user_signal_ != 0) result.exit_code = 128 + user_signal_;
+    if (result.stop_signal != 0) result.exit_code = 128 + result.stop_signal;
     return;
   }
   const int code = culprit->ended_by_us ? kCommunicationCode

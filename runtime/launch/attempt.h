@@ -37,7 +37,7 @@ struct AttemptOptions {
 
 struct AttemptResult {
   int exit_code = 0;
-  int user_signal = 0;  // that ended the run, else 0
+  int stop_signal = 0;  // that ended the run, else 0
   // Whoever failed first; nothing if all went well or a signal ended the run.
   std::optional<FailureReport> failure;
   // Step of the last good checkpoint that a rank told of; -1: none.
@@ -97,6 +97,7 @@ class Attempt {
   void Drain(absl::Duration limit);
   void AwaitFarewells() const;
 
+  int StopSignal() const;
   bool EndedBadly(const Rank& rank) const;
   const Rank* FindCulprit() const;
   const Rank* FindHungRank() const;

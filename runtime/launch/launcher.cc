@@ -222,7 +222,7 @@ void TellFailure(const LaunchPlan& plan, const FailureReport& report,
 std::string WhyStop(const LaunchOptions& options, const AttemptResult& result,
                     int attempt, const std::vector<FailureReport>& before) {
   if (options.max_restarts == 0) return "no restarts were asked for";
-  if (result.user_signal != 0) return "a signal ended the run";
+  if (result.stop_signal != 0) return "a signal ended the run";
   if (result.hopeless) {
     return absl::StrCat("exit code ", result.exit_code,
                         " would come again: not restarted");

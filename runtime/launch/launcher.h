@@ -83,7 +83,8 @@ struct LaunchOptions {
 // Runs the command on all ranks of this node, with `env` and what tells each
 // rank who it is. Returns the exit code: 0; that of the rank that failed first
 // (128 + n for signal n); 7 if a rank hung, or peers elsewhere are gone;
-// 128 + n if signal n ended the run. An error (kUsage, kDevice,
+// 128 + n if signal n ended the run, whichever launcher or rank of our own verb
+// got it. An error (kUsage, kDevice,
 // kCommunication) if the ranks could not be started.
 //
 // SIGINT, SIGTERM and SIGHUP are handed on to the ranks once; a second one

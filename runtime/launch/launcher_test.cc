@@ -26,6 +26,7 @@ namespace halftone {
 namespace runtime {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -302,6 +303,32 @@ TEST_F(LauncherTest, RestartsFromTheCheckpoint) {
                                "64\n"));
   EXPECT_EQ(Log("attempt-1/rank-1.out"), "done\nresumed\n");
   EXPECT_THAT(Log("attempt-0/rank-1.out"), Not(HasSubstr("resumed")));
+}
+
+// Another launcher, or one of the ranks, was asked to end the run: all have
+// saved, and none has failed.
+TEST_F(LauncherTest, RanksThatASignalStoppedEndTheRun) {
+  options_.own_verb = true;
+  options_.max_restarts = 2;
+  EXPECT_EQ(Run({"*:step=70", "1:exit=143", "0:sleep=600", "0:exit=143"}), 143);
+  EXPECT_THAT(Err(), Not(AnyOf(HasSubstr("failed"), HasSubstr("restart"))));
+  EXPECT_NE(access((dir_ + "/logs/failure.json").c_str(), F_OK), 0);
+}
+
+// Nobody says that it has saved.
+TEST_F(LauncherTest, ARankThatASignalKilledIsStartedAgain) {
+  options_.own_verb = true;
+  options_.max_restarts = 1;
+  EXPECT_EQ(Run({"a0/1:raise=15", "a0/0:sleep=60000"}), 0) << Err();
+  EXPECT_THAT(Err(), HasSubstr("rank 1 failed: pid "));
+  EXPECT_THAT(Err(), HasSubstr("restart 1 of 1"));
+}
+
+// Another program's codes are its own.
+TEST_F(LauncherTest, AnotherProgramsRanksAreNotStoppedByTheirCodes) {
+  options_.max_restarts = 1;
+  EXPECT_EQ(Run({"a0/1:exit=143", "a0/0:sleep=60000"}), 0) << Err();
+  EXPECT_THAT(Err(), HasSubstr("restart 1 of 1"));
 }
 
 // What another program's flags are is not known.

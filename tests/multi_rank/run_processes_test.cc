@@ -31,6 +31,7 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 constexpr char kHalftone[] = "tools/halftone";
@@ -314,6 +315,21 @@ TEST(StoppedRun, SigtermWritesACheckpointAndEndsWith143) {
                         absl::StrCat(out, "/ckpt/step-", steps)})
                 .exit_code(),
             0);
+}
+
+// A rank that saves as it was asked to has not failed.
+TEST(StoppedRun, SigtermAtARankEndsTheRun) {
+  const std::string out = NewPath("at_rank");
+  std::vector<std::string> command =
+      Launch(2, Compile("O1"), out, {"--epochs", "1000"});
+  const auto verb = std::find(command.begin(), command.end(), "launch");
+  command.insert(verb + 1, {"--max-restarts", "2"});
+  const Child run = Start("at_rank", command, OwnVariables());
+  WaitForStep(out, 5);
+  Signal(RankPids(out)[1], SIGTERM);
+  const Result result = Wait(run);
+  EXPECT_EQ(result.exit_code(), 128 + SIGTERM) << result.err;
+  EXPECT_THAT(result.err, Not(HasSubstr("restart")));
 }
 
 // Launcher and ranks at once, as process managers do, and the launcher twice,
