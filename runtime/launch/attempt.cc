@@ -321,6 +321,7 @@ void Attempt::TellOtherNodes() {
   if (options_.plan->nodes == 1 || told_) return;
   const Rank* culprit = FindCulprit();
   RunFailure failure;
+  if (culprit != nullptr && !SuspectsElsewhere(*culprit).empty()) return;
   if (culprit != nullptr) {
     failure.suspects = {culprit->rank};
     failure.text = absl::StrCat(

@@ -100,6 +100,9 @@ class Attempt {
   int StopSignal() const;
   bool EndedBadly(const Rank& rank) const;
   const Rank* FindCulprit() const;
+  std::optional<int> SourceOf(const Rank& rank) const;
+  bool IsHere(int rank) const;
+  std::vector<int> SuspectsElsewhere(const Rank& culprit) const;
   const Rank* FindHungRank() const;
   std::string EndOf(const Rank& rank) const;
   const Rank* FindStuckRank() const;

@@ -80,7 +80,38 @@ const Attempt::Rank* Attempt::FindCulprit() const {
       culprit = &rank;
     }
   }
+  if (culprit == nullptr) return nullptr;
+  // An error that ranks agree on is one rank's, whoever of them ends first.
+  const std::optional<int> source = SourceOf(*culprit);
+  for (const Rank& rank : ranks_) {
+    if (source == rank.rank && !rank.running && !rank.ended_by_us &&
+        EndedBadly(rank)) {
+      return &rank;
+    }
+  }
   return culprit;
+}
+
+// The rank, on whatever node, whose error `rank` ended with.
+std::optional<int> Attempt::SourceOf(const Rank& rank) const {
+  return options_.launch->own_verb ? SourceOfError(rank.err->tail())
+                                   : std::nullopt;
+}
+
+bool Attempt::IsHere(int rank) const {
+  const int local = rank - options_.plan->rank(0);
+  return local >= 0 && local < options_.plan->ranks;
+}
+
+// Of whose failure `culprit`, a rank here, is a consequence; empty: of none.
+std::vector<int> Attempt::SuspectsElsewhere(const Rank& culprit) const {
+  const std::optional<int> source = SourceOf(culprit);
+  if (source && !IsHere(*source)) return {*source};
+  const bool follows =
+      culprit.ended_by_us ||
+      ExitCodeOfWait(culprit.wait_status) == kCommunicationCode;
+  return follows && FailedElsewhere() ? RunFailed()->suspects
+                                      : std::vector<int>();
 }
 
 // Ranks that all waited in vain name the one they waited for.
@@ -108,11 +139,8 @@ const Attempt::Rank* Attempt::FindStuckRank() const {
 bool Attempt::FailedElsewhere() const {
   const std::optional<RunFailure> failure = RunFailed();
   if (!failure || failure->suspects.empty()) return false;
-  const int first = options_.plan->rank(0);
-  return std::none_of(
-      failure->suspects.begin(), failure->suspects.end(), [&](int suspect) {
-        return suspect >= first && suspect < first + options_.plan->ranks;
-      });
+  return std::none_of(failure->suspects.begin(), failure->suspects.end(),
+                      [&](int suspect) { return IsHere(suspect); });
 }
 
 FailureReport Attempt::Report(const Rank& culprit) const {
@@ -173,11 +201,12 @@ void Attempt::Conclude(AttemptResult& result) const {
     result.hopeless = culprit->last.attached &&
                       WIFEXITED(culprit->wait_status) && IsHopeless(code);
   }
-  if (hung == nullptr && code == kCommunicationCode && FailedElsewhere()) {
+  const std::vector<int> elsewhere = SuspectsElsewhere(*culprit);
+  if (hung == nullptr && !elsewhere.empty()) {
     report.cause =
         absl::StrCat("rank ", culprit->rank, " here: ", report.cause);
     report.rank = -1;
-    report.elsewhere = RunFailed()->suspects;
+    report.elsewhere = elsewhere;
   }
   result.exit_code = report.exit_code;
   result.failure = std::move(report);

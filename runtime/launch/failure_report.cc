@@ -179,6 +179,18 @@ std::string DescribeEnd(int wait_status, int64_t oom_kills, bool is_ours) {
   return text;
 }
 
+std::optional<int> SourceOfError(const std::deque<std::string>& log_end) {
+  std::optional<int> source;
+  for (absl::string_view line : log_end) {
+    int rank = 0;
+    if (absl::ConsumePrefix(&line, "error    rank ") &&
+        absl::SimpleAtoi(line.substr(0, line.find(": ")), &rank)) {
+      source = rank;
+    }
+  }
+  return source;
+}
+
 std::vector<std::string> ToLines(const FailureReport& report) {
   std::vector<std::string> lines;
   std::string head =

@@ -5,6 +5,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +52,11 @@ std::string DescribeEnd(int wait_status, int64_t oom_kills, bool is_ours);
 // Kills by the out-of-memory killer so far: in this process's control group,
 // else on the machine.
 int64_t CountOomKills();
+
+// The rank whose error it is that a rank ended with, by the last lines of its
+// stderr: ranks that set up or end something together fail with the error of
+// the first that did, "error    rank 0: ...". Nothing: its own, or none.
+std::optional<int> SourceOfError(const std::deque<std::string>& log_end);
 
 // Lines for the console, which they reach through LaunchConsole::Say.
 std::vector<std::string> ToLines(const FailureReport& report);

@@ -57,6 +57,14 @@ TEST_F(FailureFile, OfAnEarlierFailureIsReplaced) {
   EXPECT_EQ(Rank(), -1);
 }
 
+TEST(SourceOfError, IsTheRankThatTheErrorNames) {
+  EXPECT_EQ(SourceOfError({"step 1", "error    rank 12: no checkpoint: x"}),
+            12);
+  EXPECT_EQ(SourceOfError({"error    no checkpoint: rank 1: x"}), std::nullopt);
+  EXPECT_EQ(SourceOfError({"error    rank 1 differs: x"}), std::nullopt);
+  EXPECT_EQ(SourceOfError({}), std::nullopt);
+}
+
 TEST(FailureText, NamesARankOfAnotherNode) {
   FailureReport report;
   report.elsewhere = {3};

@@ -280,6 +280,27 @@ TEST_F(LauncherTest, TheCulpritIsWhoFailedByItself) {
   EXPECT_THAT(Err(), HasSubstr("rank 1 failed"));
 }
 
+// Ranks that end with one error, which is that of one of them.
+TEST_F(LauncherTest, TheCulpritIsWhoseErrorItIs) {
+  options_.own_verb = true;
+  EXPECT_EQ(Run({"1:err=error    rank 0: no checkpoint at the end", "1:exit=8",
+                 "0:err=error    no checkpoint at the end", "0:sleep=100",
+                 "0:exit=8"}),
+            8);
+  EXPECT_THAT(Err(), HasSubstr("error    rank 0 failed: "));
+  EXPECT_EQ(Failure()["rank"], 0);
+  EXPECT_EQ(Failure()["log_end"][0], "error    no checkpoint at the end");
+}
+
+TEST_F(LauncherTest, TheErrorOfARankOfAnotherNodeIsNotBlamedOnOneHere) {
+  options_.own_verb = true;
+  EXPECT_EQ(Run({"1:err=error    rank 5: no checkpoint at the end", "1:exit=8",
+                 "0:sleep=60000"}),
+            8);
+  EXPECT_THAT(Err(), HasSubstr("error    rank 5 failed on another node"));
+  EXPECT_THAT(Err(), HasSubstr("rank 1 here: exit code 8"));
+}
+
 TEST_F(LauncherTest, AHungRankIsNamedByThoseWhoWaited) {
   EXPECT_EQ(Run({"*:step=5", "1:activity=reading data", "0:sleep=100",
                  "0:late=1", "0:exit=7", "1:sleep=60000"}),

@@ -327,12 +327,13 @@ absl::Status RankLoop::AtEnd(bool* agreed) {
 }
 
 void RankLoop::Begin(const char* stage, int64_t of) {
+  const bool trains = stage == kTrainStage;
+  // Between steps it is still the last one.
   if (rank_.leads_process && config_.on_activity) {
-    config_.on_activity(attempted_ + 1, stage);
+    config_.on_activity(attempted_ + (trains ? 1 : 0), stage);
   }
   Activity* const activity = rank_.inputs.activity;
   if (reporter_ == nullptr || activity == nullptr) return;
-  const bool trains = stage == kTrainStage;
   if (!trains || activity->now().stage != stage) {
     activity->Begin(stage, trains ? steps_per_epoch_ : progress_.epoch, of);
   }

@@ -202,7 +202,12 @@ TEST_F(FileLimit, OfLaunchedRanks) {
   EXPECT_EQ(run.exit_code(), 8) << run.err;
   EXPECT_THAT(run.err, HasSubstr("cannot write: File too large; training goes "
                                  "on"));
-  EXPECT_EQ(json::parse(ReadAll(out + "/summary.json"))["exit"], 8);
+  const json summary = json::parse(ReadAll(out + "/summary.json"));
+  EXPECT_EQ(summary["exit"], 8);
+  // Of the rank that writes, at the last step that there was.
+  const json failure = json::parse(ReadAll(out + "/failure.json"));
+  EXPECT_EQ(failure["rank"], 0);
+  EXPECT_EQ(failure["step"], summary["steps_attempted"]);
 }
 
 // Whoever reads the console has gone: the training has not.

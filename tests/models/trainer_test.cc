@@ -146,7 +146,7 @@ TEST(TrainerTest, ADiskThatIsFullForAWhile) {
   getrlimit(RLIMIT_FSIZE, &before);
   signal(SIGXFSZ, SIG_IGN);  // write() then fails, as on a full disk
   config.on_activity = [&](int64_t step, const char* what) {
-    if (step == 9 && std::string(what) == "checkpoint") {
+    if (step == 8 && std::string(what) == "checkpoint") {
       struct rlimit full = before;
       full.rlim_cur = 100;
       setrlimit(RLIMIT_FSIZE, &full);
