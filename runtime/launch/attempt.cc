@@ -257,8 +257,7 @@ void Attempt::OnUserSignal(int number) {
                            "stops them now"
                          : " again: the ranks are killed"));
   if (!first) ending_ = true;
-  // A terminal that is gone means the same as a polite end.
-  SignalAll(!first ? SIGKILL : number == SIGHUP ? SIGTERM : number);
+  SignalAll(first ? number : SIGKILL);
 }
 
 void Attempt::Reap() {

@@ -54,7 +54,7 @@ int Attempt::StopSignal() const {
 bool Attempt::EndedBadly(const Rank& rank) const {
   const int code = ExitCodeOfWait(rank.wait_status);
   if (code == 0) return false;
-  const int asked = user_signal_ == SIGHUP ? SIGTERM : StopSignal();
+  const int asked = StopSignal();
   if (asked == 0 || (user_signal_ == 0 && WIFSIGNALED(rank.wait_status))) {
     return true;
   }

@@ -452,16 +452,20 @@ class SignalTest : public LauncherTest {
 };
 
 TEST_F(SignalTest, TheFirstLetsTheRanksFinish) {
-  for (const int number : {SIGINT, SIGTERM}) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     for (const char* rank : {"0", "1"}) {  // of the signal before
-      unlink(absl::StrCat(dir_, "/logs/attempt-0/rank-", rank, ".out").c_str());
+      for (const char* stream : {".out", ".err"}) {
+        unlink(
+            absl::StrCat(dir_, "/logs/attempt-0/rank-", rank, stream).c_str());
+      }
     }
     Start({"*:finish"});
     AwaitReady();
     kill(pid_, number);
     EXPECT_EQ(Wait(), 128 + number);
-    EXPECT_EQ(Log("attempt-0/rank-0.out"), "ready\nsaved\n");
-    EXPECT_EQ(Log("attempt-0/rank-1.out"), "ready\nsaved\n");
+    const std::string said = absl::StrCat("ready\nsaved ", number, "\n");
+    EXPECT_EQ(Log("attempt-0/rank-0.out"), said);
+    EXPECT_EQ(Log("attempt-0/rank-1.out"), said);
     EXPECT_THAT(Err(), HasSubstr("the ranks finish their step"));
     EXPECT_THAT(Err(), Not(HasSubstr("failed")));
   }

@@ -86,12 +86,11 @@ class Actor {
   }
   // Ends as a rank does that is asked to stop.
   void Finish() {
-    signal(SIGINT, OnSignal);
-    signal(SIGTERM, OnSignal);
+    for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, OnSignal);
     std::printf("ready\n");
     std::fflush(stdout);
     while (received == 0) absl::SleepFor(absl::Milliseconds(5));
-    std::printf("saved\n");
+    std::printf("saved %d\n", int{received});
     Exit(128 + received);
   }
   // A child of its own that would stay.
