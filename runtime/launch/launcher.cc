@@ -244,6 +244,16 @@ std::string WhyStop(const LaunchOptions& options, const AttemptResult& result,
   return "";
 }
 
+// From where a restart goes on.
+std::string RestartText(const LaunchOptions& options,
+                        const AttemptResult& result) {
+  if (result.checkpoint >= 0) {
+    return absl::StrCat(" from the checkpoint of step ", result.checkpoint);
+  }
+  return options.own_verb ? " from the last good checkpoint"
+                          : ": the same command once more";
+}
+
 // Attempts until one succeeds or there is a reason to stop.
 absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
                                 const Environment& env, const LaunchPlan& plan,
@@ -282,11 +292,9 @@ absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
     const FailureReport& failure = failures.back();
     rank_env[kRestartVariable] = ToText(
         RestartCause{number + 1, failure.rank, failure.step, failure.cause});
-    console.Message(absl::StrCat(
-        "restart ", number + 1, " of ", options.max_restarts,
-        result.checkpoint < 0 ? std::string(" from the last good checkpoint")
-                              : absl::StrCat(" from the checkpoint of step ",
-                                             result.checkpoint)));
+    console.Message(absl::StrCat("restart ", number + 1, " of ",
+                                 options.max_restarts,
+                                 RestartText(options, result)));
   }
 }
 

@@ -360,6 +360,7 @@ TEST_F(LauncherTest, AnotherProgramStartsAgainAsItIs) {
             0)
       << Err();
   EXPECT_EQ(Log("attempt-1/rank-1.out"), "TORCHELASTIC_RESTART_COUNT=1\n");
+  EXPECT_THAT(Err(), HasSubstr("restart 1 of 2: the same command once more\n"));
 }
 
 TEST_F(LauncherTest, TheSameDeathTwiceStopsTheRestarts) {
