@@ -49,7 +49,8 @@ Attempt::~Attempt() {
 }
 
 std::string Attempt::log_dir() const {
-  return absl::StrCat(options_.plan->log_dir, "/attempt-", options_.attempt);
+  return absl::StrCat(options_.plan->log_dir, "/", kAttemptLogs,
+                      options_.plan->first_log_number + options_.attempt);
 }
 
 absl::Status Attempt::Open() {

@@ -284,6 +284,7 @@ void TakeLogs(const LaunchOptions& options, const Environment& env,
   const std::string& out = plan.out;
   std::string from = "--log-dir";
   plan.log_dir = options.log_dir;
+  plan.log_dir_is_named = !options.log_dir.empty();
   if (plan.log_dir.empty() && !out.empty()) {
     plan.log_dir = absl::StrCat(out, "/logs");
     from = "--out";
@@ -294,8 +295,7 @@ void TakeLogs(const LaunchOptions& options, const Environment& env,
     plan.log_dir_is_pattern = true;
     from = "neither --log-dir nor --out";
   }
-  plan.failure_file = out.empty() ? absl::StrCat(plan.log_dir, "/failure.json")
-                                  : absl::StrCat(out, "/failure.json");
+  plan.failure_file = FailureFileIn(out.empty() ? plan.log_dir : out);
   Explain(plan, "logs", plan.log_dir, from);
 }
 
@@ -343,6 +343,10 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(
   TakeReaders(options, plan);
   TakeLogs(options, env, plan);
   return plan;
+}
+
+std::string FailureFileIn(const std::string& directory) {
+  return absl::StrCat(directory, "/failure.json");
 }
 
 std::vector<std::string> OwnAddresses() {

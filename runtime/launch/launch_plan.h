@@ -26,7 +26,9 @@ struct LaunchPlan {
   int readers = 0;  // per rank; 0: the command has none, or says no number
   std::string out;  // the command's --out; empty: none
   std::string log_dir;
+  bool log_dir_is_named = false;    // by --log-dir
   bool log_dir_is_pattern = false;  // of mkdtemp
+  int first_log_number = 0;         // K of <log_dir>/attempt-K, then K + 1 ...
   std::string failure_file;
   std::vector<std::string> explanation;
 
@@ -38,6 +40,9 @@ struct LaunchPlan {
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(
     const LaunchOptions& options, const Environment& env, int cores,
     const std::vector<std::string>& addresses);
+
+inline constexpr char kAttemptLogs[] = "attempt-";
+std::string FailureFileIn(const std::string& directory);
 
 // Numeric addresses of this machine's interfaces.
 std::vector<std::string> OwnAddresses();

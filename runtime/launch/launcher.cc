@@ -11,8 +11,13 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "graph/base/disk/directory.h"
+#include "graph/base/disk/directory_lock.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/system/system_error.h"
@@ -151,8 +156,57 @@ absl::Status MakeLogDirectory(LaunchPlan& plan) {
                        absl::StrCat("cannot make a directory ", plan.log_dir),
                        "set TMPDIR or --log-dir");
   }
-  plan.failure_file = absl::StrCat(plan.log_dir, "/failure.json");
+  plan.failure_file = FailureFileIn(plan.log_dir);
   return absl::OkStatus();
+}
+
+// For one launch alone, until the lock's end. Nodes may share the folder: node
+// 0 has it for all.
+absl::StatusOr<DirectoryLock> LockLogs(const LaunchPlan& plan) {
+  if (plan.node_rank > 0) return DirectoryLock();
+  return DirectoryLock::Take(plan.log_dir, absl::Seconds(1),
+                             plan.log_dir_is_named ? "--log-dir" : "--out");
+}
+
+// The number of this launch's first logs, behind those of earlier ones. Nodes
+// that share the folder come to the same: each looks for its own ranks' logs in
+// the last one that there is.
+int FirstLogNumber(const LaunchPlan& plan) {
+  const absl::StatusOr<Directory> logs = Directory::Open(plan.log_dir);
+  if (!logs.ok()) return 0;
+  int last = -1;
+  for (const std::string& name : logs->Names()) {
+    absl::string_view number = name;
+    int n = 0;
+    if (absl::ConsumePrefix(&number, kAttemptLogs) &&
+        absl::SimpleAtoi(number, &n) && n < INT_MAX / 2 &&
+        logs->KindOf(name) == Directory::Kind::kDirectory) {
+      last = std::max(last, n);
+    }
+  }
+  const absl::StatusOr<Directory> newest =
+      logs->OpenChild(absl::StrCat(kAttemptLogs, last));
+  if (last < 0 || !newest.ok()) return 0;
+  for (int r = 0; r < plan.ranks; ++r) {
+    for (const char* stream : {".out", ".err"}) {
+      if (newest->KindOf(absl::StrCat("rank-", plan.rank(r), stream)) ==
+          Directory::Kind::kFile) {
+        return last + 1;
+      }
+    }
+  }
+  return last;
+}
+
+// Beside the run; beside the logs where the ranks made no run directory, or
+// where it is another run's, which refused this one.
+std::string ChooseFailureFile(const LaunchOptions& options,
+                              const LaunchPlan& plan) {
+  const bool is_ours = plan.out.empty() ||
+                       (access(plan.out.c_str(), F_OK) == 0 &&
+                        (plan.node_rank > 0 || options.may_use_out == nullptr ||
+                         options.may_use_out(plan.out, /*resumes=*/true).ok()));
+  return is_ours ? plan.failure_file : FailureFileIn(plan.log_dir);
 }
 
 std::string ExplanationJson(const LaunchOptions& options,
@@ -202,18 +256,19 @@ std::vector<std::string> ResumeCommand(const LaunchOptions& options) {
   return command;
 }
 
-void TellFailure(const LaunchPlan& plan, const FailureReport& report,
-                 MonotonicTime started, LaunchConsole& console) {
+void TellFailure(const LaunchOptions& options, const LaunchPlan& plan,
+                 const FailureReport& report, MonotonicTime started,
+                 LaunchConsole& console) {
   const std::vector<std::string> lines = ToLines(report);
   console.Say(true, absl::StrCat("error    ", lines[0]));
   for (size_t i = 1; i < lines.size(); ++i) {
     console.Say(true, absl::StrCat("         ", lines[i]));
   }
-  const absl::StatusOr<bool> written =
-      WriteFailureFile(plan.failure_file, report, started);
+  const std::string file = ChooseFailureFile(options, plan);
+  const absl::StatusOr<bool> written = WriteFailureFile(file, report, started);
   console.Say(true,
               written.ok()
-                  ? absl::StrCat("         report: ", plan.failure_file,
+                  ? absl::StrCat("         report: ", file,
                                  *written ? "" : " (by the other node)")
                   : absl::StrCat("warning  ", written.status().message()));
 }
@@ -281,8 +336,15 @@ absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
     if (number == 0) AnnounceOtherNodes(options, plan, console);
     HT_RETURN_IF_ERROR(attempt.StartRanks());
     const AttemptResult result = attempt.Supervise();
-    if (!result.failure) return result.exit_code;
-    TellFailure(plan, *result.failure, started, console);
+    if (!result.failure) {
+      // What an earlier launch left is not of this run.
+      if (result.exit_code == 0 && failures.empty()) {
+        unlink(plan.failure_file.c_str());
+        unlink(FailureFileIn(plan.log_dir).c_str());
+      }
+      return result.exit_code;
+    }
+    TellFailure(options, plan, *result.failure, started, console);
     const std::string stop = WhyStop(options, result, number, failures);
     if (!stop.empty()) {
       if (options.max_restarts > 0) console.Message(stop);
@@ -321,6 +383,8 @@ absl::StatusOr<int> Launch(const LaunchOptions& options,
   }
   const NoBrokenPipes no_broken_pipes;
   HT_RETURN_IF_ERROR(MakeLogDirectory(plan));
+  HT_ASSIGN_OR_RETURN(const DirectoryLock logs, LockLogs(plan));
+  plan.first_log_number = FirstLogNumber(plan);
   TokenFile token_file;
   if (plan.nodes > 1 && plan.node_rank == 0 && plan.token_is_new) {
     HT_RETURN_IF_ERROR(token_file.Write(plan));

@@ -52,7 +52,8 @@ struct LaunchOptions {
   // HALFTONE_TOKEN or HALFTONE_TOKEN_FILE, else a random one.
   std::string token_file;
 
-  // Logs go to <log_dir>/attempt-K/rank-R.{out,err}. Empty: <out>/logs where
+  // Logs go to <log_dir>/attempt-K/rank-R.{out,err}, K the first number that is
+  // free, and one more with each restart. Empty: <out>/logs where
   // our verb has `--out <out>`, else a new directory under TMPDIR that only
   // this user can use.
   std::string log_dir;

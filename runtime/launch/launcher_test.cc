@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
+#include "graph/base/disk/directory_lock.h"
 #include "graph/base/error.h"
 #include "graph/base/system/repeated_signal.h"
 #include "graph/base/time/monotonic_time.h"
@@ -26,6 +27,7 @@ namespace halftone {
 namespace runtime {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -137,6 +139,52 @@ TEST_F(LauncherTest, GivesProgramsTheVariablesOfOtherLaunchers) {
   const std::vector<std::string> current = absl::StrSplit(lines[7], '=');
   EXPECT_THAT(lines[8], HasSubstr("," + current[1]));
   EXPECT_THAT(Log("attempt-0/rank-0.out"), HasSubstr("\nlistens\n"));
+}
+
+TEST_F(LauncherTest, EachLaunchHasLogsOfItsOwn) {
+  EXPECT_EQ(Run({"*:out=first", "1:exit=3", "0:sleep=60000"}), 3);
+  EXPECT_EQ(Failure()["rank"], 1);
+  EXPECT_EQ(Run({"*:out=second"}), 0);
+  EXPECT_EQ(Log("attempt-0/rank-0.out"), "first\n");
+  EXPECT_EQ(Log("attempt-1/rank-0.out"), "second\n");
+  EXPECT_THAT(Err(), HasSubstr("/attempt-1/rank-{0,1}.{out,err}\n"));
+  // What failed is done.
+  EXPECT_NE(access((dir_ + "/logs/failure.json").c_str(), F_OK), 0);
+  // A node that shares the folder writes into the same.
+  ASSERT_EQ(mkdir((dir_ + "/logs/attempt-2").c_str(), 0700), 0);
+  std::ofstream(dir_ + "/logs/attempt-2/rank-2.out") << "of another node";
+  EXPECT_EQ(Run({"*:out=third"}), 0);
+  EXPECT_EQ(Log("attempt-2/rank-0.out"), "third\n");
+}
+
+TEST_F(LauncherTest, OneLaunchWritesLogsAtATime) {
+  auto lock = DirectoryLock::Take(options_.log_dir);
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  options_.command = {kTestRank};
+  auto code = Launch(options_);
+  EXPECT_EQ(ExitCodeOf(code.status()), ExitCode::kUsage);
+  EXPECT_THAT(std::string(code.status().message()),
+              AllOf(HasSubstr("/logs is in use by pid"),
+                    HasSubstr("choose another --log-dir")));
+  EXPECT_NE(access((dir_ + "/logs/attempt-0").c_str(), F_OK), 0);
+}
+
+// Its ranks made no run directory, or another run has it.
+TEST_F(LauncherTest, WithoutARunDirectoryTheReportIsBesideTheLogs) {
+  options_.own_verb = true;
+  const std::string out = dir_ + "/run";
+  EXPECT_EQ(Run({"run", "--out", out, "1:exit=1", "0:sleep=60000"}), 1);
+  EXPECT_EQ(Failure()["rank"], 1);
+  EXPECT_NE(access(out.c_str(), F_OK), 0);
+  unlink((dir_ + "/logs/failure.json").c_str());
+  ASSERT_EQ(mkdir(out.c_str(), 0700), 0);
+  int asked = 0;
+  options_.may_use_out = [&asked](const std::string&, bool) {
+    return ++asked == 1 ? absl::OkStatus() : UsageError("in use");
+  };
+  EXPECT_EQ(Run({"run", "--out", out, "1:exit=2", "0:sleep=60000"}), 2);
+  EXPECT_EQ(Failure()["exit_code"], 2);
+  EXPECT_NE(access((out + "/failure.json").c_str(), F_OK), 0);
 }
 
 // A name in /tmp that can be guessed belongs to whoever makes it first.

@@ -158,6 +158,8 @@ TEST_P(KilledRun, ResumesBitForBit) {
   const Result resumed = RunProgram(Launch(ranks, model, cut, again));
   ASSERT_EQ(resumed.exit_code(), 0) << resumed.err;
   EXPECT_THAT(resumed.out + resumed.err, HasSubstr("bit for bit"));
+  EXPECT_THAT(resumed.err, HasSubstr(cut + "/logs/attempt-1/rank-"));
+  EXPECT_FALSE(std::filesystem::exists(cut + "/failure.json"));
   const std::vector<json> expected = Metrics(whole), found = Metrics(cut);
   ASSERT_EQ(found.size(), expected.size());
   for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], expected[i]);

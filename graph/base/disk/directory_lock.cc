@@ -46,9 +46,10 @@ std::string HolderIn(int fd) {
   return plain && !text.empty() ? text : "a process that has not said which";
 }
 
-absl::Status InUse(const std::string& path, int fd) {
+absl::Status InUse(const std::string& path, int fd,
+                   absl::string_view flag = "--out") {
   return UsageError(path, " is in use by ", HolderIn(fd),
-                    "; wait for it, stop it, or choose another --out");
+                    "; wait for it, stop it, or choose another ", flag);
 }
 
 // False: somebody else has it. A file system that carries no locks gives one
@@ -85,7 +86,8 @@ absl::StatusOr<Descriptor> OpenLock(const Directory& directory) {
 }  // namespace
 
 absl::StatusOr<DirectoryLock> DirectoryLock::Take(const std::string& path,
-                                                  absl::Duration patience) {
+                                                  absl::Duration patience,
+                                                  absl::string_view flag) {
   DirectoryLock lock;
   HT_ASSIGN_OR_RETURN(const Directory directory,
                       Directory::Make(path, &lock.made_));
@@ -97,7 +99,7 @@ absl::StatusOr<DirectoryLock> DirectoryLock::Take(const std::string& path,
     const bool held = TryLock(fd);
     if (held && IsStillThere(fd, directory)) break;
     if (!held && std::chrono::steady_clock::now() >= end) {
-      return InUse(path, fd);
+      return InUse(path, fd, flag);
     }
     if (!held) std::this_thread::sleep_for(kLook);
   }

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "graph/base/disk/directory.h"
 
@@ -21,9 +22,10 @@ class DirectoryLock {
 
   // Makes the directory if it is not there. Waits up to `patience` for a holder
   // that is about to end. Errors: kUsage (somebody else has it: pid, host and
-  // since when), kModel (it cannot be made).
+  // since when; `flag` names another directory), kModel (it cannot be made).
   static absl::StatusOr<DirectoryLock> Take(
-      const std::string& path, absl::Duration patience = absl::Seconds(1));
+      const std::string& path, absl::Duration patience = absl::Seconds(1),
+      absl::string_view flag = "--out");
   // The error of Take if somebody holds it now; makes and waits for nothing.
   static absl::Status Probe(const std::string& path);
 
