@@ -15,6 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr char kFile[] = "summary.json";
+
 // JSON has no nan or inf: they are strings, as in metrics.jsonl.
 Json Number(double value) {
   if (std::isfinite(value)) return value;
@@ -76,6 +78,18 @@ Json ProfileJson(const ProfileTable& table) {
   return json;
 }
 
+// Whether the file is there, of a run that ended well after `step` steps.
+bool IsOfWholeRun(const std::string& directory, int64_t step) {
+  const auto opened = Directory::Open(directory);
+  if (!opened.ok()) return false;
+  const auto text = opened->Read(kFile);
+  if (!text.ok()) return false;
+  const auto summary = nlohmann::json::parse(*text, nullptr,
+                                             /*allow_exceptions=*/false);
+  return summary.is_object() && summary.value("exit", Json(-1)) == 0 &&
+         summary.value("steps_attempted", Json(-1)) == step;
+}
+
 }  // namespace
 
 std::string SummaryJson(const RunStarted& run, const RunEnded& end) {
@@ -129,10 +143,16 @@ std::string SummaryJson(const RunStarted& run, const RunEnded& end) {
   return summary.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+void SummaryFile::On(const RunEnded& end) {
+  const bool trained = !run_.resumed || end.step != run_.resumed->step;
+  if (!trained && !evaluated_ && IsOfWholeRun(directory_, end.step)) return;
+  content_ = SummaryJson(run_, end);
+}
+
 absl::Status SummaryFile::Flush() {
   if (content_.empty()) return absl::OkStatus();
   HT_ASSIGN_OR_RETURN(const Directory directory, Directory::Make(directory_));
-  HT_RETURN_IF_ERROR(directory.Write("summary.json", content_));
+  HT_RETURN_IF_ERROR(directory.Write(kFile, content_));
   content_.clear();
   return absl::OkStatus();
 }

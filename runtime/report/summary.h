@@ -15,17 +15,21 @@ std::string SummaryJson(const RunStarted& run, const RunEnded& end);
 
 class SummaryFile : public RunObserver {
  public:
-  // Writes `<directory>/summary.json` when the run ends.
+  // Writes `<directory>/summary.json` when the run ends. One that had ended
+  // well and was taken up again with nothing to do keeps what is there: this
+  // time's data and speed are not those it was trained with.
   explicit SummaryFile(std::string directory)
       : directory_(std::move(directory)) {}
 
   void On(const RunStarted& run) override { run_ = run; }
-  void On(const RunEnded& end) override { content_ = SummaryJson(run_, end); }
+  void On(const EvalEvent&) override { evaluated_ = true; }
+  void On(const RunEnded& end) override;
   absl::Status Flush() override;
 
  private:
   std::string directory_, content_;
   RunStarted run_;
+  bool evaluated_ = false;
 };
 
 }  // namespace runtime

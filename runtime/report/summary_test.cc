@@ -145,6 +145,47 @@ TEST(SummaryFile, IsWrittenAtTheEnd) {
   EXPECT_EQ(*ReadFile(path), SummaryJson(TwoRanks(), end));
 }
 
+// What a --resume that has nothing to do is given is not what it was trained
+// with.
+TEST(SummaryFile, StaysAsItWasWhereNothingIsTrained) {
+  const std::string directory =
+      absl::StrCat(::testing::TempDir(), "/whole-", getpid());
+  const auto write = [&](const RunStarted& run, int64_t step, int exit_code,
+                         bool evaluates = false) {
+    RunEnded end;
+    end.step = step;
+    end.exit_code = exit_code;
+    SummaryFile file(directory);
+    file.On(run);
+    if (evaluates) file.On(EvalEvent());
+    file.On(end);
+    ASSERT_TRUE(file.Flush().ok());
+  };
+  const auto data = [&] {
+    return json::parse(*ReadFile(directory + "/summary.json"))["data"];
+  };
+  RunStarted run = TwoRanks();
+  write(run, 46, 143);
+  run.resumed = Resumed();
+  run.resumed->step = 46;
+  run.data = "1";
+  write(run, 46, 0);
+  EXPECT_EQ(data(), "1") << "it had not ended well";
+  run.data = "2";
+  write(run, 46, 0);
+  EXPECT_EQ(data(), "1");
+  run.data = "3";
+  write(run, 46, 0, /*evaluates=*/true);
+  EXPECT_EQ(data(), "3");
+  run.data = "4";
+  write(run, 47, 0);
+  EXPECT_EQ(data(), "4");
+  run.resumed->step = 69;
+  run.data = "5";
+  write(run, 69, 0);
+  EXPECT_EQ(data(), "5") << "what is there is of an earlier step";
+}
+
 }  // namespace
 }  // namespace runtime
 }  // namespace halftone
