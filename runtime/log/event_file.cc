@@ -48,9 +48,10 @@ uint32_t MaskedCrc(absl::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 
-// Field numbers of tensorflow.Event, Summary, Summary.Value, HistogramProto,
-// TensorProto and SummaryMetadata.
+// Field numbers of tensorflow.Event, SessionLog, Summary, Summary.Value,
+// HistogramProto, TensorProto and SummaryMetadata.
 enum Event { kWallTime = 1, kStep, kFileVersion, kGraphDef, kSummary };
+constexpr int kSessionLog = 7, kStatus = 1, kStart = 1;
 constexpr int kValue = 1;
 enum Value { kTag = 1, kSimpleValue, kHisto = 5, kTensor = 8, kMetadata };
 enum Histo { kMin = 1, kMax, kNum, kSum, kSumSquares, kLimits, kCounts };
@@ -155,6 +156,14 @@ void EventFile::AddGraph(absl::string_view graph_def) {
   if (buffer_.size() > kMaxPending) return;
   std::string event = EventAt(0);
   AppendBytes(&event, kGraphDef, graph_def);
+  AppendRecord(&buffer_, event);
+}
+
+// TensorBoard drops those events when it comes to a SessionLog that starts.
+void EventFile::AddRestart(int64_t step) {
+  std::string log, event = EventAt(step);
+  AppendNumber(&log, kStatus, kStart);
+  AppendBytes(&event, kSessionLog, log);
   AppendRecord(&buffer_, event);
 }
 

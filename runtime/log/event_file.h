@@ -34,6 +34,9 @@ class EventFile {
                     const EventHistogram& histogram);
   // A GraphDef: runtime/log/graph_def.h.
   void AddGraph(absl::string_view graph_def);
+  // Of a run that goes on: what earlier files of the directory have of this
+  // step and of later ones counts no more.
+  void AddRestart(int64_t step);
   void AddText(absl::string_view tag, int64_t step, absl::string_view text);
   absl::Status Flush();
 

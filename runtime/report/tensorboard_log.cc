@@ -13,6 +13,12 @@ absl::StatusOr<std::unique_ptr<TensorBoardLog>> TensorBoardLog::Create(
   return absl::WrapUnique(new TensorBoardLog(std::move(file)));
 }
 
+// Steps behind the checkpoint were lost, and come again: MetricsLog cuts them.
+void TensorBoardLog::On(const RunStarted& run) {
+  parts_known_ = run.parts_known;
+  if (run.resumed.has_value()) file_->AddRestart(run.resumed->step + 1);
+}
+
 void TensorBoardLog::On(const StepEvent& event) {
   file_->AddScalar("loss", event.step, event.loss);
   file_->AddScalar("skipped", event.step, static_cast<float>(event.skipped));

@@ -20,7 +20,7 @@ class TensorBoardLog : public RunObserver {
   static absl::StatusOr<std::unique_ptr<TensorBoardLog>> Create(
       const std::string& directory);
 
-  void On(const RunStarted& run) override { parts_known_ = run.parts_known; }
+  void On(const RunStarted& run) override;
   void On(const GraphEvent& graph) override;
   void On(const StepEvent& event) override;
   void On(const ScaleEvent& event) override;

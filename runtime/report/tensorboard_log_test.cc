@@ -81,6 +81,19 @@ TEST(TensorBoardLog, LeavesTheRestToOthers) {
       Written().size());
 }
 
+// Event { step: 47 session_log { status: START } }, before anything of a step.
+TEST(TensorBoardLog, ARunThatGoesOnDropsTheStepsThatComeAgain) {
+  RunStarted run;
+  run.resumed = Resumed();
+  run.resumed->step = 46;
+  StepEvent step;
+  step.step = 47;
+  const std::string bytes = Written(run, step);
+  const size_t mark = bytes.find(std::string("\x10\x2f\x3a\x02\x08\x01", 6));
+  EXPECT_NE(mark, std::string::npos);
+  EXPECT_LT(mark, bytes.find("loss"));
+}
+
 // Where one graph is a step nobody knows its parts.
 TEST(TensorBoardLog, PartsThatAreNotKnown) {
   RunStarted run;
