@@ -141,6 +141,18 @@ TEST_F(LauncherTest, GivesProgramsTheVariablesOfOtherLaunchers) {
   EXPECT_THAT(Log("attempt-0/rank-0.out"), HasSubstr("\nlistens\n"));
 }
 
+// As they are without --role and --rdzv-id.
+TEST_F(LauncherTest, GivesProgramsTheirRoleAndTheRunsId) {
+  EXPECT_EQ(Run({"1:env=ROLE_NAME", "1:env=ROLE_RANK", "1:env=ROLE_WORLD_SIZE",
+                 "1:env=TORCHELASTIC_RUN_ID",
+                 "1:env=TORCH_NCCL_ASYNC_ERROR_HANDLING"}),
+            0)
+      << Err();
+  EXPECT_EQ(Log("attempt-0/rank-1.out"),
+            "ROLE_NAME=default\nROLE_RANK=1\nROLE_WORLD_SIZE=2\n"
+            "TORCHELASTIC_RUN_ID=none\nTORCH_NCCL_ASYNC_ERROR_HANDLING=1\n");
+}
+
 TEST_F(LauncherTest, EachLaunchHasLogsOfItsOwn) {
   EXPECT_EQ(Run({"*:out=first", "1:exit=3", "0:sleep=60000"}), 3);
   EXPECT_EQ(Failure()["rank"], 1);

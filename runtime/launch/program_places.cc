@@ -23,6 +23,8 @@ namespace {
 // As long as ranks wait for each other.
 constexpr absl::Duration kMeet = absl::Seconds(60);
 constexpr absl::Duration kLook = absl::Milliseconds(200);
+// What torchrun says without --role and --rdzv-id, which are ignored here.
+constexpr char kRole[] = "default", kRunId[] = "none";
 // Below are ports of services.
 constexpr int kFirstPort = 10240;
 constexpr int kLastPort = 65535;
@@ -214,10 +216,16 @@ void AddProgramVariables(const LaunchPlan& plan, const ProgramPlaces& places,
   set("LOCAL_WORLD_SIZE", plan.ranks);
   set("GROUP_RANK", plan.node_rank);
   set("GROUP_WORLD_SIZE", plan.nodes);
+  // All ranks have one role.
+  set("ROLE_NAME", kRole);
+  set("ROLE_RANK", rank);
+  set("ROLE_WORLD_SIZE", plan.world_size());
   set("MASTER_ADDR", places.master.host);
   set("MASTER_PORT", places.master.port);
   set("TORCHELASTIC_RESTART_COUNT", attempt);
   set("TORCHELASTIC_MAX_RESTARTS", max_restarts);
+  set("TORCHELASTIC_RUN_ID", kRunId);
+  env.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   // No agent's store: rank 0's program listens itself.
   env.erase("TORCHELASTIC_USE_AGENT_STORE");
 
