@@ -219,7 +219,10 @@ void Attempt::PollOnce() {
     fds.push_back({rank.process.out.fd(), POLLIN, 0});
     fds.push_back({rank.process.err.fd(), POLLIN, 0});
   }
-  poll(fds.data(), fds.size(), PollTimeout(NextDeadline()));
+  LaunchConsole& console = *options_.console;
+  poll(fds.data(), fds.size(),
+       PollTimeout(std::min(NextDeadline(), console.due())));
+  console.ShowWaiting(MonotonicTime::Now());
   for (size_t i = 0; i < ranks_.size(); ++i) {
     Rank& rank = ranks_[i];
     // A closed end has the number -1, which poll passes over.
@@ -388,6 +391,7 @@ void Attempt::Drain(absl::Duration limit) {
     rank.out->Finish();
     rank.err->Finish();
   }
+  options_.console->ShowWaiting(MonotonicTime::InfiniteFuture());
 }
 
 }  // namespace runtime

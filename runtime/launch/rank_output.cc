@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -23,6 +25,9 @@ namespace {
 
 constexpr size_t kTailLines = 12;
 constexpr size_t kMaxLine = 64 << 10;  // a longer one is cut in pieces
+// For the end of a line of rank 0, which may take its time.
+constexpr absl::Duration kPatience = absl::Seconds(1);
+constexpr size_t kMaxWaiting = 1 << 20;
 
 // Returns why not all was written: errno, or 0.
 int WriteAll(int fd, absl::string_view bytes) {
@@ -40,30 +45,80 @@ int WriteAll(int fd, absl::string_view bytes) {
   return 0;
 }
 
+bool AreOneFile(int a, int b) {
+  struct stat of_a, of_b;
+  return fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 &&
+         of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
 }  // namespace
 
 LaunchConsole::LaunchConsole(int out_fd, int err_fd)
     : out_fd_(out_fd),
       err_fd_(err_fd),
       colors_out_(out_fd == STDOUT_FILENO && MayColor(stdout)),
-      colors_err_(err_fd == STDERR_FILENO && MayColor(stderr)) {}
+      colors_err_(err_fd == STDERR_FILENO && MayColor(stderr)),
+      one_file_(AreOneFile(out_fd, err_fd)) {
+  streams_[0].waits = isatty(out_fd) == 0;
+  streams_[1].waits = isatty(err_fd) == 0;
+}
 
 void LaunchConsole::Raw(bool is_err, absl::string_view bytes) {
+  Stream& stream = Of(is_err);
+  const size_t end = bytes.find('\n');
+  if (!stream.waiting.empty() && end != bytes.npos) {
+    Write(is_err, bytes.substr(0, end + 1));
+    ShowWaiting(stream);
+    bytes.remove_prefix(end + 1);
+  }
+  Write(is_err, bytes);
+}
+
+void LaunchConsole::Write(bool is_err, absl::string_view bytes) {
   if (bytes.empty()) return;
-  at_line_start_ = bytes.back() == '\n';
+  Of(is_err).at_line_start = bytes.back() == '\n';
   const int failed = WriteAll(is_err ? err_fd_ : out_fd_, bytes);
   // Who closes a pipe wants no more; a full disk is another matter.
   if (!is_err && failed != 0 && failed != EPIPE) out_errno_ = failed;
 }
 
 void LaunchConsole::Line(bool is_err, absl::string_view line) {
-  Raw(is_err, absl::StrCat(at_line_start_ ? "" : "\n", line, "\n"));
+  Stream& stream = Of(is_err);
+  if (stream.at_line_start || !stream.waits) {
+    Write(is_err, absl::StrCat(stream.at_line_start ? "" : "\n", line, "\n"));
+    return;
+  }
+  if (stream.waiting.empty()) stream.due = MonotonicTime::Now() + kPatience;
+  stream.waiting.emplace_back(is_err, line);
+  stream.waiting_bytes += line.size();
+  if (stream.waiting_bytes > kMaxWaiting) ShowWaiting(stream);
+}
+
+void LaunchConsole::ShowWaiting(Stream& stream) {
+  for (const auto& [is_err, line] : stream.waiting) {
+    Write(is_err, absl::StrCat(stream.at_line_start ? "" : "\n", line, "\n"));
+  }
+  stream.waiting.clear();
+  stream.waiting_bytes = 0;
+  stream.due = MonotonicTime::InfiniteFuture();
+}
+
+void LaunchConsole::ShowWaiting(MonotonicTime now) {
+  for (Stream& stream : streams_) {
+    if (stream.due <= now) ShowWaiting(stream);
+  }
+}
+
+MonotonicTime LaunchConsole::due() const {
+  return std::min(streams_[0].due, streams_[1].due);
 }
 
 void LaunchConsole::Say(bool is_err, absl::string_view line) {
   const std::string shown = Printable(line);
   const bool colors = is_err ? colors_err_ : colors_out_;
-  Line(is_err, colors ? Highlighted(shown) : shown);
+  ShowWaiting(Of(is_err));
+  Write(is_err, absl::StrCat(Of(is_err).at_line_start ? "" : "\n",
+                             colors ? Highlighted(shown) : shown, "\n"));
 }
 
 void LaunchConsole::Message(absl::string_view text) {

@@ -5,38 +5,60 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/rendezvous/socket.h"
 
 namespace halftone {
 namespace runtime {
 
 // stdout and stderr of the launcher. Whole lines do not land inside a line of
-// rank 0 that is not finished.
+// rank 0 that is not finished: where a terminal shows it, it is ended;
+// elsewhere they wait for its end, for a program writes blocks that end
+// anywhere there.
 class LaunchConsole {
  public:
   LaunchConsole(int out_fd, int err_fd);
 
   // A program's own output, which is between it and its user: as it comes.
   void Raw(bool is_err, absl::string_view bytes);
+  // Of another rank; it waits for up to a second.
   void Line(bool is_err, absl::string_view line);
   // What the launcher says, whoever it quotes: nothing in it that a terminal
-  // would obey (graph/base/display.h), and coloured as reports are.
+  // would obey (graph/base/display.h), and coloured as reports are. At once.
   void Say(bool is_err, absl::string_view line);
   // Says "launch   " and the text, on stderr.
   void Message(absl::string_view text);
+  // When lines have waited for long enough.
+  MonotonicTime due() const;
+  // Shows what has waited until `now`.
+  void ShowWaiting(MonotonicTime now);
   // Error (kModel) if what was to be shown on stdout is lost.
   absl::Status CheckOut() const;
 
  private:
+  // A file that is written to, by stdout, stderr or both.
+  struct Stream {
+    bool waits = false;  // it is no terminal
+    bool at_line_start = true;
+    std::vector<std::pair<bool, std::string>> waiting;  // is_err, line
+    size_t waiting_bytes = 0;
+    MonotonicTime due = MonotonicTime::InfiniteFuture();
+  };
+  Stream& Of(bool is_err) { return streams_[one_file_ || !is_err ? 0 : 1]; }
+  void Write(bool is_err, absl::string_view bytes);
+  void ShowWaiting(Stream& stream);
+
   int out_fd_;
   int err_fd_;
   bool colors_out_;
   bool colors_err_;
-  bool at_line_start_ = true;
+  bool one_file_;
+  Stream streams_[2];
   int out_errno_ = 0;
 };
 

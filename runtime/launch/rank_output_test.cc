@@ -42,6 +42,34 @@ TEST(LaunchConsole, DoesNotBreakAnUnfinishedLine) {
   close(ends[0]);
 }
 
+// A block of a program's output ends anywhere.
+TEST(LaunchConsole, LinesWaitForTheEndOfALine) {
+  int ends[2], other[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(pipe(other), 0);
+  LaunchConsole console(ends[1], other[1]);
+  console.Raw(false, "12");
+  console.Line(false, "[1] 7");
+  console.Line(false, "[1] 8");
+  console.Line(true,
+               "[1] warning");  // another file, whose line is at its start
+  EXPECT_LE(console.due(), MonotonicTime::Now() + absl::Seconds(1));
+  console.Raw(false, "34\n56\n78");
+  EXPECT_EQ(console.due(), MonotonicTime::InfiniteFuture());
+  console.Line(false, "[1] 9");
+  console.ShowWaiting(MonotonicTime::Now());
+  console.Raw(false, "90\n1");
+  console.Line(false, "[1] 10");
+  console.ShowWaiting(MonotonicTime::Now() + absl::Seconds(2));  // too long
+  char text[200] = {};
+  ASSERT_GT(read(ends[0], text, sizeof(text) - 1), 0);
+  EXPECT_STREQ(text, "1234\n[1] 7\n[1] 8\n56\n7890\n[1] 9\n1\n[1] 10\n");
+  char said[200] = {};
+  ASSERT_GT(read(other[0], said, sizeof(said) - 1), 0);
+  EXPECT_STREQ(said, "[1] warning\n");
+  for (int fd : {ends[0], ends[1], other[0], other[1]}) close(fd);
+}
+
 TEST(RankOutput, KeepsTheLastLinesAndAllBytes) {
   const std::string path = ::testing::TempDir() + "/rank.err";
   int ends[2];
