@@ -1,7 +1,5 @@
 #include "runtime/report/signs_of_life.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "runtime/log/words.h"
@@ -25,20 +23,12 @@ std::string TrainingText(const Activity::Now& now) {
                       Duration(seconds), " in it so far");
 }
 
-std::string StoppingText(const Activity::Now& now, bool ahead, bool keeps) {
-  std::string text = "stop     finishing ";
-  if (Trains(now)) {
-    // The step that runs was fed before the signal came; the next one carries
-    // it, and is read when two more are under way, or at the epoch's end.
-    const int64_t told = now.done + (ahead ? 1 : 2);
-    const int64_t per_epoch = std::max<int64_t>(now.number, 1);
-    const int64_t epoch_end = (told + per_epoch - 1) / per_epoch * per_epoch;
-    absl::StrAppend(&text, "step ", std::min(told + 2, epoch_end));
-  } else {
-    absl::StrAppend(&text, "the ", now.stage, " and the next step");
-  }
+std::string StoppingText(const Activity::Now& now, bool keeps) {
   return absl::StrCat(
-      text, keeps ? ", then a checkpoint" : " (nothing is kept without --out)",
+      "stop     finishing the ",
+      Trains(now) ? "steps under way"
+                  : absl::StrCat(now.stage, " and the next steps"),
+      keeps ? ", then a checkpoint" : " (nothing is kept without --out)",
       "; once more stops now");
 }
 

@@ -10,18 +10,18 @@
 namespace halftone {
 namespace runtime {
 
-// The stage of an Activity in which steps run: its number is the steps of an
-// epoch, what was done those that were begun, of those of the run.
+// The stage of an Activity in which steps run: what was done are the steps that
+// were begun, of those of the run.
 inline constexpr char kTrainStage[] = "train";
 
 // "train    step 4 of 115, 12 s in it so far"; "" while steps end faster than
 // that, for they say more themselves.
 std::string TrainingText(const Activity::Now& now);
 
-// "stop     finishing step 73, then a checkpoint; once more stops now": what
-// the steps do that are under way, see rank_loop.h. `ahead`: the device works
-// behind the host. `keeps`: there is a run directory.
-std::string StoppingText(const Activity::Now& now, bool ahead, bool keeps);
+// "stop     finishing the steps under way, then a checkpoint; once more stops
+// now". Which step is the last is not known: the ranks have yet to agree on it.
+// `keeps`: there is a run directory.
+std::string StoppingText(const Activity::Now& now, bool keeps);
 
 }  // namespace runtime
 }  // namespace halftone

@@ -32,20 +32,16 @@ TEST(TrainingText, StepsThatEndSpeakForThemselves) {
   EXPECT_THAT(TrainingText(now), StartsWith("checkpoint"));
 }
 
-TEST(StoppingText, NamesTheStepThatWillBeTheLast) {
-  EXPECT_EQ(StoppingText(Training(3), false, true),
-            "stop     finishing step 7, then a checkpoint; once more stops "
-            "now");
-  EXPECT_THAT(StoppingText(Training(3), true, true), HasSubstr("step 6, "));
-  // Not beyond the end of an epoch.
-  EXPECT_THAT(StoppingText(Training(17), false, true), HasSubstr("step 20,"));
-  EXPECT_THAT(StoppingText(Training(19), false, true), HasSubstr("step 23,"));
-  EXPECT_THAT(StoppingText(Training(3), false, false),
-              HasSubstr("step 7 (nothing is kept without --out); once more"));
+TEST(StoppingText, NamesNoStepThatIsNotKnown) {
+  EXPECT_EQ(StoppingText(Training(3), true),
+            "stop     finishing the steps under way, then a checkpoint; once "
+            "more stops now");
+  EXPECT_THAT(StoppingText(Training(3), false),
+              HasSubstr("under way (nothing is kept without --out); once"));
   Activity::Now now = Training(20);
   now.stage = "eval";
-  EXPECT_THAT(StoppingText(now, false, true),
-              HasSubstr("finishing the eval and the next step, then a"));
+  EXPECT_THAT(StoppingText(now, true),
+              HasSubstr("finishing the eval and the next steps, then a"));
 }
 
 }  // namespace

@@ -335,7 +335,7 @@ void RankLoop::Begin(const char* stage, int64_t of) {
   Activity* const activity = rank_.inputs.activity;
   if (reporter_ == nullptr || activity == nullptr) return;
   if (!trains || activity->now().stage != stage) {
-    activity->Begin(stage, trains ? steps_per_epoch_ : progress_.epoch, of);
+    activity->Begin(stage, progress_.epoch, of);
   }
   if (trains) activity->Did(attempted_);
 }

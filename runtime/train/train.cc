@@ -135,13 +135,12 @@ absl::Status Train(const Program& program,
   std::unique_ptr<Pulse> pulse;
   if (ranks[0].communicator->rank() == 0) {
     activity.Begin("set-up");
-    const bool ahead = ranks[0].device->asynchronous();
     const bool keeps = !config.out.empty();
     pulse = std::make_unique<Pulse>(
-        &console, &activity, TrainingText, [&activity, ahead, keeps] {
+        &console, &activity, TrainingText, [&activity, keeps] {
           return SignalCatcher::caught() == 0
                      ? ""
-                     : StoppingText(activity.now(), ahead, keeps);
+                     : StoppingText(activity.now(), keeps);
         });
   }
   absl::StatusOr<RunData> data = absl::UnknownError("not opened yet");
