@@ -40,6 +40,7 @@ class ConsoleReportTest : public ::testing::Test {
     run.batch = 64;
     run.step_samples = {64, 30};
     run.steps_per_epoch = 23;
+    run.total_steps = 115;
     run.notes = {"note     one"};
     return run;
   }

@@ -77,10 +77,9 @@ std::string StepTimesText(const StepTimes& ms, bool parts_known) {
 
 std::string EpochLine(const RunStarted& run, const StepEvent& event, int room) {
   const int64_t epochs = run.strategy.train().epochs();
-  const int64_t total_steps = run.steps_per_epoch * epochs;
   const StepTimes& ms = event.times.per_step;
   const double left =
-      static_cast<double>(total_steps - event.step) * ms.total / 1000;
+      static_cast<double>(run.total_steps - event.step) * ms.total / 1000;
   const int64_t skipped = event.step - event.applied;
   const std::string parts = StepTimesText(ms, run.parts_known);
   const std::string step = parts.substr(0, parts.find(" = "));
@@ -88,7 +87,7 @@ std::string EpochLine(const RunStarted& run, const StepEvent& event, int room) {
       absl::StrCat("scale ", ExactFloat(event.loss_scaling));
   std::vector<Field> fields = {
       {2, absl::StrCat("epoch ", event.epoch, "/", epochs)},
-      {1, absl::StrCat("step ", event.step, "/", total_steps)},
+      {1, absl::StrCat("step ", event.step, "/", run.total_steps)},
       {0, absl::StrCat("loss ", ThreeDigits(event.loss))},
       {4, absl::StrCat("lr ", ThreeDigits(event.lr))},
       {5, absl::StrCat(scale, " good ", event.good_steps)},

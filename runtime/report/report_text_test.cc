@@ -29,6 +29,7 @@ class ReportText : public ::testing::Test {
     run_.batch = 64;
     run_.step_samples = {64, 30};
     run_.steps_per_epoch = 23;
+    run_.total_steps = 115;
     run_.images = true;
     run_.metrics = {"top1"};
   }

@@ -50,6 +50,7 @@ struct RunStarted {
   // Those of a step, and behind them those of an epoch's last if it has fewer.
   std::vector<int64_t> step_samples;
   int64_t steps_per_epoch = 0;
+  int64_t total_steps = 0;           // with those before, where it goes on
   bool images = false;               // which the samples are
   bool parts_known = true;           // the device says what takes a step's time
   std::vector<std::string> metrics;  // in the model's order

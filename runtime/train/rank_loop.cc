@@ -11,6 +11,7 @@
 #include "graph/ir/well_known.h"
 #include "runtime/report/signs_of_life.h"
 #include "runtime/train/peers.h"
+#include "runtime/train/run_facts.h"
 #include "runtime/train/signals.h"
 
 namespace halftone {
@@ -50,6 +51,7 @@ RankLoop::RankLoop(Rank* rank, Reporter* reporter)
       progress_(rank->progress),
       steps_per_epoch_(StepsPerEpoch(*rank)),
       samples_per_epoch_(Sampler(rank->sampler).samples_per_epoch()),
+      total_steps_(TotalSteps(*rank)),
       implicit_(Constant(config_.strategy, *rank)),
       feeds_(*rank->inputs.program->FindEntry(kTrainEntry), rank->data().specs,
              &implicit_),
@@ -118,7 +120,7 @@ absl::Status RankLoop::Train() {
 }
 
 absl::Status RankLoop::OneStep(const Batch& batch) {
-  Begin(kTrainStage, steps_per_epoch_ * epochs());
+  Begin(kTrainStage, total_steps_);
   const Doing doing("training");
   HT_RETURN_IF_ERROR(Enqueue(batch));
   Pending& enqueued = pending_[(enqueued_ - 1) % 3];

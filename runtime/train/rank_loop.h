@@ -97,7 +97,7 @@ class RankLoop {
   const TrainConfig& config_;
   Executor& executor_;
   Progress& progress_;
-  int64_t steps_per_epoch_, samples_per_epoch_;
+  int64_t steps_per_epoch_, samples_per_epoch_, total_steps_;
 
   ImplicitFeeds implicit_;
   FeedList feeds_;

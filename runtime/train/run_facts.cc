@@ -1,5 +1,7 @@
 #include "runtime/train/run_facts.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "graph/base/dtype.h"
@@ -107,6 +109,16 @@ std::map<std::string, std::string> SettingsOf(const Rank& rank) {
   return settings;
 }
 
+int64_t TotalSteps(const Rank& rank) {
+  const Progress& progress = rank.progress;
+  const int64_t epochs = rank.config().strategy.train().epochs();
+  const int64_t to_go =
+      Sampler(rank.sampler).steps_per_epoch() * (epochs - progress.epoch) -
+      progress.sample / rank.sampler.batch;
+  // Those before may have had another batch size.
+  return progress.step + std::max<int64_t>(to_go, 0);
+}
+
 RunStarted StartOf(const Rank& rank) {
   const TrainConfig& config = rank.config();
   const Device* const device = rank.resources.device;
@@ -131,6 +143,7 @@ RunStarted StartOf(const Rank& rank) {
   run.batch = rank.sampler.batch;
   run.step_samples = GlobalCounts(rank.sampler);
   run.steps_per_epoch = Sampler(rank.sampler).steps_per_epoch();
+  run.total_steps = TotalSteps(rank);
   run.images = HasImages(rank.data());
   run.parts_known = device == nullptr || !device->asynchronous();
   run.metrics = MetricNames(*rank.inputs.program);

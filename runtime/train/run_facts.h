@@ -2,6 +2,7 @@
 #ifndef HALFTONE_RUNTIME_TRAIN_RUN_FACTS_H_
 #define HALFTONE_RUNTIME_TRAIN_RUN_FACTS_H_
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@ namespace runtime {
 
 // `rank` is set up.
 RunStarted StartOf(const Rank& rank);
+// At the run's start: the steps that it is to have at its end.
+int64_t TotalSteps(const Rank& rank);
 // RunStarted::settings, also for the checkpoints.
 std::map<std::string, std::string> SettingsOf(const Rank& rank);
 

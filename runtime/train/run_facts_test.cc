@@ -36,6 +36,26 @@ TEST(RunFacts, StateOfAStep) {
   EXPECT_TRUE(std::isnan(StateOf(record, RunningLoss(), times).loss));
 }
 
+// Two epochs of 16 samples, then one of 64.
+TEST(RunFacts, TotalStepsCountThoseOfAnotherBatchSize) {
+  TrainConfig config;
+  config.strategy.mutable_train()->set_epochs(3);
+  Rank rank;
+  rank.inputs.config = &config;
+  rank.sampler.size = 1438;
+  rank.sampler.batch = 64;
+  EXPECT_EQ(TotalSteps(rank), 69);
+  rank.progress.step = 180;
+  rank.progress.epoch = 2;
+  EXPECT_EQ(TotalSteps(rank), 203);
+  rank.progress.step = 190;
+  rank.progress.sample = 160;  // the third batch of 64 begins at 128
+  EXPECT_EQ(TotalSteps(rank), 190 + 21);
+  rank.progress.epoch = 3;
+  rank.progress.sample = 0;
+  EXPECT_EQ(TotalSteps(rank), 190);
+}
+
 TEST(RunFacts, EvalOfAReport) {
   EvalReport report;
   report.loss = 0.25;
