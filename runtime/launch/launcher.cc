@@ -256,6 +256,12 @@ std::vector<std::string> ResumeCommand(const LaunchOptions& options) {
   return command;
 }
 
+// Those that earlier launches left, which are not of a run that succeeds.
+void RemoveOldReports(const LaunchPlan& plan) {
+  unlink(plan.failure_file.c_str());
+  unlink(FailureFileIn(plan.log_dir).c_str());
+}
+
 void TellFailure(const LaunchOptions& options, const LaunchPlan& plan,
                  const FailureReport& report, MonotonicTime started,
                  LaunchConsole& console) {
@@ -337,11 +343,7 @@ absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
     HT_RETURN_IF_ERROR(attempt.StartRanks());
     const AttemptResult result = attempt.Supervise();
     if (!result.failure) {
-      // What an earlier launch left is not of this run.
-      if (result.exit_code == 0 && failures.empty()) {
-        unlink(plan.failure_file.c_str());
-        unlink(FailureFileIn(plan.log_dir).c_str());
-      }
+      if (result.exit_code == 0 && failures.empty()) RemoveOldReports(plan);
       return result.exit_code;
     }
     TellFailure(options, plan, *result.failure, started, console);

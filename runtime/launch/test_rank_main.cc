@@ -1,4 +1,5 @@
-// A rank for launcher_test: does what its arguments say, each of the form
+// A rank for the tests of launches: does what its arguments say, each of the
+// form
 //   [aATTEMPT/]RANK:VERB[=VALUE]        RANK * is every rank
 // in order. `test_rank launch RANKS LOGS RESTARTS COMMAND...` is a launcher in
 // a process of its own.

@@ -17,7 +17,7 @@ namespace halftone {
 namespace tools {
 namespace {
 
-constexpr double kMostSteps = 9e18;  // that an int64 holds
+constexpr double kLargestStep = 9e18;  // that an int64 holds
 constexpr int64_t kMaxSummaryBytes = int64_t{64} << 20;
 constexpr size_t kMaxLineBytes = size_t{1} << 24;
 
@@ -46,7 +46,7 @@ class Reader {
     }
     history_.last_step =
         std::max(history_.last_step,
-                 static_cast<int64_t>(std::clamp(step, 0.0, kMostSteps)));
+                 static_cast<int64_t>(std::clamp(step, 0.0, kLargestStep)));
     const std::string event = line.value("event", "");
     if (event == "step") {
       for (const char* key : {"loss", "lr", "loss_scaling", "grad_norm"}) {
