@@ -139,17 +139,24 @@ class LossAdder {
     return Op("cast", {{"X", counts}}, "counted", {{"to", DType::kF32}});
   }
 
-  // Of what is 0 where the mask is. A sum of all might be too large for f16.
+  // Of what is 0 where the mask is. A sum of all, or one element over the share
+  // that counts, might be too large for f16; the mean, and what defines the
+  // loss, are f32 at every level.
   void MaskedMean(const std::string& of, const std::string& mask) {
     const std::string share = Op("mean", {{"X", mask}}, "share");
-    Mean(Op("elementwise_div", {{"X", of}, {"Y", share}}, "ce.by_share"));
+    const std::string mean = Op("mean", {{"X", of}}, "ce.mean");
+    SetLoss(Op("elementwise_div", {{"X", mean}, {"Y", share}}, "loss"), of);
     graph_.model().mutable_loss()->set_mask(mask);
   }
 
   void Mean(const std::string& of) {
+    SetLoss(Op("mean", {{"X", of}}, "loss"), of);
+  }
+
+  void SetLoss(const std::string& var, const std::string& mean_over) {
     proto::Loss& loss = *graph_.model().mutable_loss();
-    loss.set_var(Op("mean", {{"X", of}}, "loss"));
-    loss.set_mean_over(of);
+    loss.set_var(var);
+    loss.set_mean_over(mean_over);
   }
 
   const std::string value_;

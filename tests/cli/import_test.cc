@@ -188,7 +188,7 @@ TEST(ImportVerb, OnnxModelTrainsOnTwoRanks) {
   const json facts = json::parse(imported.out);
   EXPECT_EQ(facts["from"], "onnx opset 17");
   EXPECT_EQ(facts["loss"], "loss");
-  EXPECT_EQ(facts["mean_over"], "ce.by_share");
+  EXPECT_EQ(facts["mean_over"], "ce");
   EXPECT_EQ(facts["metrics"], json({"top1"}));
   EXPECT_EQ(facts["feeds"], json({"x", "label"}));
   const Result run =

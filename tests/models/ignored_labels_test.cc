@@ -1,5 +1,6 @@
 // The cross entropy of an imported ONNX model is PyTorch's: labels of -100 are
 // left out of loss, gradients and top1, on ranks and in micro-batches, too.
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -42,6 +43,21 @@ std::string Net() {
 bool IgnoresSome(int sample) { return sample % 2 == 0; }
 bool IgnoresAll(int sample) { return sample >= 4; }
 
+std::string Write(int samples, const std::vector<float>& x,
+                  const std::vector<int64_t>& label) {
+  const auto member = [](const std::string& name, const NpyFile& array) {
+    return ZipFile::Member{name, array.Serialize(), /*deflate=*/false};
+  };
+  ZipFile file;
+  file.members = {
+      member("x.npy", {"<f4", absl::StrCat(samples, ", 4, 6"), BytesOf(x)}),
+      member("label.npy",
+             {"<i8", absl::StrCat(samples, ", 4"), BytesOf(label)})};
+  const std::string path = NewDirectory() + ".npz";
+  EXPECT_TRUE(WriteFileAtomically(path, file.Serialize()).ok());
+  return "npz:" + path;
+}
+
 // Eight samples, or those alone of which something counts.
 std::string Data(bool with_ignored) {
   std::vector<float> x;
@@ -58,17 +74,7 @@ std::string Data(bool with_ignored) {
       label.push_back(ignored ? -100 : (s + i) % 3);
     }
   }
-  const auto member = [](const std::string& name, const NpyFile& array) {
-    return ZipFile::Member{name, array.Serialize(), /*deflate=*/false};
-  };
-  ZipFile file;
-  file.members = {
-      member("x.npy", {"<f4", absl::StrCat(samples, ", 4, 6"), BytesOf(x)}),
-      member("label.npy",
-             {"<i8", absl::StrCat(samples, ", 4"), BytesOf(label)})};
-  const std::string path = NewDirectory() + ".npz";
-  EXPECT_TRUE(WriteFileAtomically(path, file.Serialize()).ok());
-  return "npz:" + path;
+  return Write(samples, x, label);
 }
 
 struct Split {
@@ -133,6 +139,29 @@ TEST(IgnoredLabelsTest, AStepOfNothingElseIsNotSkipped) {
     ASSERT_TRUE(run.status.ok()) << run.status;
     EXPECT_EQ(run.summary["steps_applied"], 32) << level;
     EXPECT_EQ(run.summary["steps_skipped"], 0) << level;
+  }
+}
+
+// One of 131,072: its share of all is less than what f16 can divide by.
+TEST(IgnoredLabelsTest, OneThatCountsOfVeryManyIsEnough) {
+  constexpr int kSamples = 32768;
+  std::vector<int64_t> label(kSamples * 4, -100);
+  label[7] = 1;
+  const std::string data =
+      Write(kSamples, std::vector<float>(kSamples * 24, 0.5f), label);
+  const auto loss = [&](const char* level) {
+    const Outcome run =
+        TrainText(Net(), kStrategy,
+                  {absl::StrCat("train.batch_size=", kSamples),
+                   "train.epochs=1", absl::StrCat("amp.level=", level)},
+                  data, 1);
+    EXPECT_TRUE(run.status.ok()) << run.status;
+    return run.steps.empty() ? NAN : run.steps[0]["loss"].get<double>();
+  };
+  const double exact = loss("O0");
+  EXPECT_GT(exact, 0.5);
+  for (const char* level : {"O1", "O2", "O3"}) {
+    EXPECT_NEAR(loss(level), exact, 0.01) << level;
   }
 }
 
