@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -10,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/reflection.h"
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
@@ -283,6 +285,32 @@ int MembersAt(const Message& message, absl::string_view path) {
   return field->is_repeated()
              ? reflection.FieldSize(message, field)
              : MembersAt(reflection.GetMessage(message, field), parts.second);
+}
+
+void AsSets(Message* message) {
+  const Reflection& reflection = *message->GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(*message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (IsMessage(*field)) {
+      if (!field->is_repeated()) {
+        AsSets(reflection.MutableMessage(message, field));
+      }
+      for (int i = 0;
+           field->is_repeated() && i < reflection.FieldSize(*message, field);
+           ++i) {
+        AsSets(reflection.MutableRepeatedMessage(message, field, i));
+      }
+    } else if (field->is_repeated() &&
+               field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+      const auto words =
+          reflection.GetMutableRepeatedFieldRef<std::string>(message, field);
+      std::set<std::string> set;
+      for (int i = 0; i < words.size(); ++i) set.insert(words.Get(i));
+      words.Clear();
+      for (const std::string& word : set) words.Add(word);
+    }
+  }
 }
 
 void ClearField(Message* message, absl::string_view path) {

@@ -49,8 +49,11 @@ void VisitValues(const google::protobuf::Message& message,
 // Members of a list; the path is that of one.
 int MembersAt(const google::protobuf::Message& message, absl::string_view path);
 
+// Lists of words in all parts sorted, each word once: they are sets.
+void AsSets(google::protobuf::Message* message);
+
 // What a program is compiled by: without the fields and the parts that leave
-// the graph alone.
+// the graph alone, lists as sets.
 proto::Strategy GraphFieldsOf(proto::Strategy strategy);
 
 // Unsets a field; a path without a field does nothing.

@@ -77,6 +77,7 @@ proto::Strategy GraphFieldsOf(proto::Strategy strategy) {
   for (const StrategyField& field : StrategyFields()) {
     if (LeavesGraphAlone(field.path)) ClearField(&strategy, field.path);
   }
+  AsSets(&strategy);
   return strategy;
 }
 

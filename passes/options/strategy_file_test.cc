@@ -53,6 +53,8 @@ TEST(GraphFieldsTest, AreWhatAProgramIsCompiledBy) {
                       train { epochs: 3 augment { horizontal_flip: 0.5 } })"),
             fields(R"(amp { level: "O1" } lr { } train { seed: 7 })"));
   EXPECT_NE(fields("amp { level: \"O1\" }"), fields("amp { level: \"O2\" }"));
+  EXPECT_EQ(fields("amp { custom_black_list: ['relu', 'mul', 'relu'] }"),
+            fields("amp { custom_black_list: ['mul', 'relu'] }"));
 }
 
 }  // namespace

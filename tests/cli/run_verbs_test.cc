@@ -64,6 +64,14 @@ TEST(RunVerbs, OfACompiledModelOnlyChangesOfItsGraphAreRefused) {
                            "O1", "--lr", "0.02", "--out", out});
   ASSERT_EQ(same.exit_code(), 0) << same.err;
   EXPECT_THAT(*ReadFile(out + "/metrics.jsonl"), HasSubstr("\"lr\":0.02,"));
+  // A list that names once more what it has is the same.
+  const std::string black = Temp(".htc");
+  ASSERT_EQ(Halftone({"compile", Convnet(), "--black", "matmul", "-o", black})
+                .exit_code(),
+            0);
+  const Result again = Halftone({"run", black, "--black", "matmul", "--data",
+                                 "idx:models/digits", "--epochs", "1"});
+  EXPECT_EQ(again.exit_code(), 0) << again.err;
   const Result changed = run({"--level", "O1", "--freeze", "conv1*"});
   EXPECT_EQ(changed.exit_code(), 2);
   EXPECT_THAT(changed.err,

@@ -11,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "google/protobuf/reflection.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
@@ -19,6 +18,7 @@
 #include "graph/strategy/fields.h"
 #include "graph/text/text.h"
 #include "nlohmann/json.hpp"
+#include "passes/options/strategy_fields.h"
 #include "runtime/log/words.h"
 #include "tools/common/json_text.h"
 #include "tools/report/diff_lines.h"
@@ -220,24 +220,6 @@ void CompareReductions(const ModelFacts& before, const ModelFacts& after,
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// In lists of names order means nothing.
-void SortNames(proto::Amp* amp) {
-  for (int i = 0; i < amp->GetDescriptor()->field_count(); ++i) {
-    const FieldDescriptor* const field = amp->GetDescriptor()->field(i);
-    if (!field->is_repeated() ||
-        field->cpp_type() != FieldDescriptor::CPPTYPE_STRING) {
-      continue;
-    }
-    const auto names =
-        amp->GetReflection()->GetMutableRepeatedFieldRef<std::string>(amp,
-                                                                      field);
-    std::vector<std::string> sorted;
-    for (int k = 0; k < names.size(); ++k) sorted.push_back(names.Get(k));
-    std::sort(sorted.begin(), sorted.end());
-    for (int k = 0; k < names.size(); ++k) names.Set(k, sorted[k]);
-  }
-}
-
 std::string SettingText(const Message& message, const FieldDescriptor& field) {
   if (!message.GetReflection()->HasField(message, &field)) return "unset";
   if (field.message_type() == nullptr) return ValueText(message, field);
@@ -288,8 +270,8 @@ std::vector<std::string> CompareSettings(const CompiledModel& before,
     old_one.mutable_amp()->clear_op_lists();
     new_one.mutable_amp()->clear_op_lists();
   }
-  SortNames(old_one.mutable_amp());
-  SortNames(new_one.mutable_amp());
+  passes::AsSets(&old_one);
+  passes::AsSets(&new_one);
   TakePresence("", &old_one, &new_one, &lines);
   MessageDifferencer differ;
   // A field that an older compiler did not know has its default.
