@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/text.h"
 #include "runtime/data/image_source.h"
 #include "runtime/data/listed_images.h"
 
@@ -24,7 +25,8 @@ absl::StatusOr<ImageSplits> OpenFileList(const std::string& place,
   if (folder.empty()) folder = ".";
   auto images = std::make_unique<ListedImages>(folder);
   int64_t number = 0;
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+  for (absl::string_view line :
+       absl::StrSplit(WithoutByteOrderMark(text), '\n')) {
     ++number;
     line = absl::StripAsciiWhitespace(line);
     if (line.empty() || line[0] == '#') continue;

@@ -38,13 +38,20 @@ absl::StatusOr<Listing> List(const std::string& folder) {
     while (const dirent* entry = readdir(dir.get())) {
       const absl::string_view name = entry->d_name;
       if (name[0] == '.') continue;
+      const bool may_be_link =
+          entry->d_type != DT_DIR && entry->d_type != DT_REG;
+      const std::string path =
+          may_be_link ? absl::StrCat(folder, "/", name) : "";
       std::error_code unknown;
       if (IsImageName(name)) {
         listing.images.emplace_back(name);
       } else if (entry->d_type == DT_DIR ||
-                 (entry->d_type != DT_REG &&
-                  fs::is_directory(absl::StrCat(folder, "/", name), unknown))) {
+                 (may_be_link && fs::is_directory(path, unknown))) {
         listing.folders.emplace_back(name);
+      } else if (may_be_link && !fs::exists(path, unknown)) {
+        // Without a class the labels of those behind it are others.
+        return ModelError(path, ": expected a class's folder, found a link to ",
+                          "what is not there; mount it, or remove the link");
       } else {
         ++listing.others;
       }

@@ -136,6 +136,11 @@ TEST_F(PictureDataTest, WrongFolders) {
   Write("train/bird/y.png", Numbered(1));
   ExpectError(OpenFolder().status(), "pictures alone, found the folder more");
   fs::remove_all(root_ + "/train/bird");
+  fs::create_symlink("/not/mounted", root_ + "/train/bird");
+  ExpectError(OpenFolder().status(),
+              "train/bird: expected a class's folder, found a link to what is "
+              "not there");
+  fs::remove(root_ + "/train/bird");
   Write("val/dig/e.png", Numbered(5));
   ExpectError(OpenFolder().status(),
               "val/dig: a class that the training data lacks; nearest: dog");
@@ -151,8 +156,9 @@ TEST_F(PictureDataTest, WrongFolders) {
 TEST_F(PictureDataTest, FileList) {
   Write("deep/x y.png", Numbered(1));
   Write("z.png", Numbered(2));
-  Write("deep/list.txt", absl::StrCat("# all\nx y.png 1\n\n../z.png\t0\r\n",
-                                      root_, "/z.png 1\n"));
+  Write("deep/list.txt",
+        absl::StrCat("\xef\xbb\xbf# all\nx y.png 1\n\n../z.png\t0\r\n", root_,
+                     "/z.png 1\n"));
   const auto data = Open("filelist:" + root_ + "/deep/list.txt");
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_THAT(Numbers(*data->train), ElementsAre(1, 2, 2));
