@@ -106,7 +106,10 @@ absl::StatusOr<std::vector<Fetch>> ParseFetches(
     Fetch fetch;
     fetch.text = fetch.value = text;
     const size_t colon = text.rfind(':');
-    if (colon != std::string::npos) {
+    // Two of them are of a name, as PyTorch gives it: onnx::MatMul_8.
+    const bool in_name =
+        colon != std::string::npos && colon > 0 && text[colon - 1] == ':';
+    if (colon != std::string::npos && !in_name) {
       const std::string kind = text.substr(colon + 1);
       const auto known = std::find(kinds.begin(), kinds.end(), kind);
       if (known == kinds.end()) {

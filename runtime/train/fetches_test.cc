@@ -31,6 +31,13 @@ TEST(ParseFetchesTest, TakesEachKind) {
   EXPECT_EQ((*fetches)[3].text, "d:npz");
   EXPECT_EQ((*fetches)[4].kind, Fetch::Kind::kExponents);
   EXPECT_EQ((*fetches)[4].value, "*.grad");
+  // As PyTorch names what it exports.
+  const auto named = ParseFetches({"onnx::MatMul_8", "onnx::w.grad:norm"});
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ((*named)[0].value, "onnx::MatMul_8");
+  EXPECT_EQ((*named)[0].kind, Fetch::Kind::kValue);
+  EXPECT_EQ((*named)[1].value, "onnx::w.grad");
+  EXPECT_EQ((*named)[1].kind, Fetch::Kind::kNorm);
 }
 
 TEST(ParseFetchesTest, RefusesOthersWithTheNearest) {
