@@ -102,10 +102,15 @@ std::vector<std::string> RateRemedies(const ReplayFacts& facts) {
 // What would have kept the step, as flags.
 std::vector<std::string> RemediesOf(const ReplayFacts& facts) {
   if (UpdatesRuin(facts)) return RateRemedies(facts);
+  const runtime::NonFiniteOp op = Describe(facts);
+  if (!op.feed.empty()) {
+    return {absl::StrCat("samples of which ", PrintableName(op.feed),
+                         " is finite")};
+  }
   std::vector<std::string> remedies;
   const std::string scale = ScaleRemedy(facts);
   if (!scale.empty()) remedies.push_back(scale);
-  const std::string low_op = Describe(facts).low_op;
+  const std::string& low_op = op.low_op;
   if (!low_op.empty() && Accepts(facts, "amp.custom_black_opnames", low_op)) {
     remedies.push_back(absl::StrCat("--black-op ", ShellWord(low_op)));
   }
