@@ -83,8 +83,7 @@ absl::Status Bench(DataFlags& flags) {
                                            /*trained_on=*/true));
   runtime::SamplerOptions sampler;
   sampler.size = data.train->size();
-  HT_ASSIGN_OR_RETURN(sampler.batch,
-                      runtime::GlobalBatch(flags.config, 1, sampler.size));
+  sampler.batch = BenchBatch(flags.config.strategy.train(), sampler.size);
   sampler.seed = flags.config.strategy.train().seed();
   std::vector<ReadSpeed> speeds;
   for (int workers = 1;; workers *= 2) {

@@ -217,6 +217,11 @@ TEST_F(DataTest, Bench) {
   const json said = json::parse(bench.out);
   ASSERT_EQ(said["read"].size(), 2u);
   EXPECT_GT(said["read"][1]["samples"], 0);
+  // Without a strategy, as the example of its help has it.
+  const Result plain =
+      Halftone({"data", "bench", "imagefolder:" + root_ + "/p",
+                root_ + "/model.pbtxt", "--seconds", "0.1", "--workers", "1"});
+  EXPECT_EQ(plain.exit_code(), 0) << plain.err;
 }
 
 TEST_F(DataTest, VerifyOfWhatIsNoPicture) {
