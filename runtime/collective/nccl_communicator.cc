@@ -146,9 +146,11 @@ absl::StatusOr<bool> NcclCommunicator::IsReady() {
   std::lock_guard<std::mutex> lock(mutex_);
   HT_RETURN_IF_ERROR(failed_);
   const std::string who = absl::StrCat("rank ", rank(), " of ", world_size());
-  for (ncclComm_t comm : Comms()) {
+  // The whole first: while it splits, NCCL may write the others.
+  for (const ncclComm_t* comm : {&comm_, &inside_, &between_}) {
+    if (*comm == nullptr) continue;
     ncclResult_t state = ncclSuccess;
-    HT_RETURN_IF_ERROR(HT_CUDA(api_.ncclCommGetAsyncError(comm, &state), who));
+    HT_RETURN_IF_ERROR(HT_CUDA(api_.ncclCommGetAsyncError(*comm, &state), who));
     if (state == ncclInProgress) return false;
     if (state != ncclSuccess) return CudaCallStatus(state, "NCCL", who);
   }
@@ -172,7 +174,10 @@ absl::Status NcclCommunicator::ReduceByNodes(int ranks_per_node) {
     return Enqueue("ncclCommSplit", what, [this, color, made] {
       ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
       config.blocking = 0;
-      return api_.ncclCommSplit(comm_, color, rank(), made, &config);
+      const ncclResult_t code =
+          api_.ncclCommSplit(comm_, color, rank(), made, &config);
+      // NCCL calls it a success when it has begun.
+      return code == ncclSuccess ? ncclInProgress : code;
     });
   };
   HT_RETURN_IF_ERROR(split("connecting the ranks of a node",

@@ -62,6 +62,12 @@ std::vector<CommunicatorCase> Cases() {
     one.compares_calls = false;
     cases.push_back(one);
   }
+  if (gpus >= 4) {
+    CommunicatorCase by_nodes = cases.back();
+    by_nodes.ranks_per_node = 2;
+    absl::StrAppend(&by_nodes.name, "_in_nodes_of_2");
+    cases.push_back(by_nodes);
+  }
   return cases;
 }
 

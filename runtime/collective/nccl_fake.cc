@@ -85,17 +85,25 @@ ncclResult_t Split(ncclComm_t comm, int color, int key, ncclComm_t* made,
   part->whole = &whole;
   part->name = part == parts[current_rank] ? "inside " : "between ";
   part->blocking = config->blocking;
-  part->polls = how.polls_until_ready;
-  *made = reinterpret_cast<ncclComm_t>(part);
-  return whole.Begin(absl::StrCat("split ", color, " ", key), how.init);
+  // As the real one: a success at once, a communicator when the whole is ready.
+  *made = nullptr;
+  part->made = made;
+  whole.Begin(absl::StrCat("split ", color, " ", key), ncclInProgress);
+  return ncclSuccess;
 }
 ncclResult_t GetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   // It asks the host alone, whatever the thread's device is.
   FakeNcclComm& mine = *reinterpret_cast<FakeNcclComm*>(comm);
   *state = mine.error;
-  if (*state == ncclSuccess && mine.polls != 0) {
+  if (*state != ncclSuccess) return ncclSuccess;
+  if (mine.polls != 0) {
     --mine.polls;
     *state = ncclInProgress;
+    return ncclSuccess;
+  }
+  for (FakeNcclComm& part : parts[&WholeOf(mine) - comms]) {
+    if (part.whole != &mine || part.made == nullptr) continue;
+    *std::exchange(part.made, nullptr) = reinterpret_cast<ncclComm_t>(&part);
   }
   return ncclSuccess;
 }
@@ -197,7 +205,10 @@ NcclTest::NcclTest() {
   static_assert(kMaxRanks <= kComms, "a rank has a communicator");
   how = {};
   for (auto& of_rank : parts) {
-    for (FakeNcclComm& part : of_rank) part.whole = nullptr;
+    for (FakeNcclComm& part : of_rank) {
+      part.whole = nullptr;
+      part.made = nullptr;
+    }
   }
   for (FakeNcclComm& comm : comms) {
     comm.id.clear();

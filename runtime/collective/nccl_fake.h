@@ -39,7 +39,8 @@ struct FakeNcclComm {
   std::shared_ptr<int> held;
   // What ncclCommSplit makes, in this order, is logged with the whole.
   FakeNcclComm* whole = nullptr;
-  std::string name;  // "inside ", "between "; of the whole empty
+  ncclComm_t* made = nullptr;  // where it is put when the whole is ready
+  std::string name;            // "inside ", "between "; of the whole empty
 
   ncclResult_t Begin(const std::string& what, ncclResult_t result);
 };
