@@ -48,6 +48,15 @@ Attributes Geometry(const CudnnNode& node) {
       .set_dilation(node.dilation);
 }
 
+// The library limits the workspace of engines alone, and adds what its nodes
+// need themselves (attention's gradient sums queries' in f32, for one).
+class NativeGraph : public fe::graph::Graph {
+ public:
+  int64_t workspace_beside_engines() const {
+    return get_fe_workspace_size_subtree();
+  }
+};
+
 // The library's own graph, made from ours.
 class Construction {
  public:
@@ -60,7 +69,7 @@ class Construction {
     if (compute_capability > 0) graph_.set_sm_version(compute_capability);
     for (const CudnnNode& node : from.nodes) Add(node);
   }
-  fe::graph::Graph& graph() { return graph_; }
+  NativeGraph& graph() { return graph_; }
 
   // Those in memory are bound by their position + 1.
   static int64_t Uid(int position) { return position + 1; }
@@ -180,7 +189,7 @@ class Construction {
   }
 
   const CudnnGraph from_;
-  fe::graph::Graph graph_;
+  NativeGraph graph_;
   std::vector<Tensor> tensors_;
 };
 
@@ -223,18 +232,25 @@ void LeaveOutEngines(const CudnnGraph& graph, fe::graph::Graph& native) {
 }
 
 // After build_operation_graph: makes a plan of the first engine that fits.
-absl::Status Select(const CudnnGraph& graph, fe::graph::Graph& native,
+absl::Status Select(const CudnnGraph& graph, NativeGraph& native,
                     int64_t workspace_bytes) {
   auto error = native.create_execution_plans(
       {fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
   if (error.is_bad()) return NoEngine(graph, error);
   LeaveOutEngines(graph, native);
-  native.deselect_workspace_greater_than(workspace_bytes);
+  native.deselect_workspace_greater_than(workspace_bytes -
+                                         native.workspace_beside_engines());
   error = native.check_support();
   if (error.is_bad()) return NoEngine(graph, error);
   error = native.build_plans();
   if (error.is_bad()) return NoEngine(graph, error);
-  return absl::OkStatus();
+  int64_t needed = 0;
+  error = native.get_workspace_size(needed);
+  if (error.is_bad()) return NoEngine(graph, error);
+  if (needed <= workspace_bytes) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("cuDNN's engine for ", Describe(graph), " needs ", needed,
+                   " bytes of workspace, more than ", workspace_bytes));
 }
 
 // The library throws where it is surprised.
@@ -264,7 +280,7 @@ absl::StatusOr<CudnnEngine> ChooseWithin(
     const std::shared_ptr<fe::DeviceProperties>& properties,
     int64_t workspace_bytes) {
   Construction construction(graph, compute_capability);
-  fe::graph::Graph& native = construction.graph();
+  NativeGraph& native = construction.graph();
   auto error = native.validate();
   if (error.is_bad()) return NoEngine(graph, error);
   native.set_device_properties(properties);
@@ -308,7 +324,7 @@ class NativePlan final : public CudnnPlan {
   absl::Status Build(const CudnnGraph& graph, int64_t workspace_bytes,
                      absl::string_view op) {
     HT_RETURN_IF_ERROR(handle_->device().Use());
-    fe::graph::Graph& native = construction_.graph();
+    NativeGraph& native = construction_.graph();
     auto error = native.validate();
     if (error.is_good()) error = native.build_operation_graph(handle());
     if (error.is_bad()) return Failed("build_operation_graph", op, error);
