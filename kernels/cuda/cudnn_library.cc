@@ -193,6 +193,12 @@ class Construction {
   std::vector<Tensor> tensors_;
 };
 
+bool IsAttention(const CudnnGraph& graph) {
+  const CudnnNode::Kind kind = graph.nodes[0].kind;
+  return kind == CudnnNode::Kind::kAttention ||
+         kind == CudnnNode::Kind::kAttentionGrad;
+}
+
 std::string Describe(const CudnnGraph& graph) {
   std::string text;
   for (const CudnnTensor& t : graph.tensors) {
@@ -396,7 +402,11 @@ absl::StatusOr<CudnnEngine> ChooseCudnnEngine(const CudnnGraph& graph,
     }
     Result engine = ChooseWithin(graph, gpu.compute_capability, properties,
                                  kLittleWorkspace);
-    if (!absl::IsUnimplemented(engine.status())) return engine;
+    // Without a limit attention's gradient keeps a number per query and key,
+    // which our own kernel does not.
+    if (!absl::IsUnimplemented(engine.status()) || IsAttention(graph)) {
+      return engine;
+    }
     return ChooseWithin(graph, gpu.compute_capability, properties,
                         std::numeric_limits<int64_t>::max());
   });

@@ -30,9 +30,10 @@ struct CudnnEngine {
   int64_t workspace_bytes = 0;
 };
 // The engine that cuDNN's heuristics prefer on `target` (a GPU's of
-// graph/targets), of those that give full precision and need
-// little workspace. kUnimplemented: there is none. Other errors (kDevice) are
-// of the library: it is too old or its parts are missing.
+// graph/targets), of those that give full precision and need little workspace;
+// one that needs more where there is no other, but for attention.
+// kUnimplemented: there is none. Other errors (kDevice) are of the library: it
+// is too old or its parts are missing.
 absl::StatusOr<CudnnEngine> ChooseCudnnEngine(const CudnnGraph& graph,
                                               absl::string_view target);
 
