@@ -155,7 +155,8 @@ class CublasLtCall final : public ProductCall {
                                      name_);
     }
     algorithm_ = result.algo;
-    return found > 0;
+    // Each result has a status, without which its algorithm is none.
+    return found > 0 && result.state == CUBLAS_STATUS_SUCCESS;
   }
 
   absl::Status Run(const Data& data, runtime::Stream& stream) override {
