@@ -9,12 +9,25 @@
 
 namespace halftone {
 namespace runtime {
+namespace {
 
-const NcclApi& LinkedNccl() {
+// NCCL knows no other way to be told.
+bool TellNccl() {
   // In a graph NCCL would work on the buffers themselves and choose how to add
   // accordingly. A step must have the same bits whether it is replayed or, as
-  // the first one after a resume, not. NCCL knows no other way to be told.
-  static const int told = setenv("NCCL_GRAPH_REGISTER", "0", /*overwrite=*/0);
+  // the first one after a resume, not: whatever the user wishes.
+  setenv("NCCL_GRAPH_REGISTER", "0", /*overwrite=*/1);
+  // By nodes a rank has several communicators, on two streams. Their kernels
+  // could wait for each other between ranks that begin them in another order:
+  // it shall be that of the calls, which is the same on all.
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
+  return true;
+}
+
+}  // namespace
+
+const NcclApi& LinkedNccl() {
+  static const bool told = TellNccl();
   (void)told;
   static constexpr NcclApi api = {
       ::ncclGetUniqueId,  ::ncclCommInitRankConfig,

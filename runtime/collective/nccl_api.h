@@ -26,7 +26,8 @@ struct NcclApi {
   decltype(&::ncclReduceScatter) ncclReduceScatter;
 };
 
-// The library's own.
+// The library's own. The first call sets environment variables for it: before
+// there are threads that may read them.
 const NcclApi& LinkedNccl();
 
 // HT_CUDA for calls of NCCL. kCommunication, but for an error of this rank's

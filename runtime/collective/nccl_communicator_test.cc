@@ -1,6 +1,7 @@
 // The life of a communicator: what it calls of NCCL, in which order.
 #include "runtime/collective/nccl_communicator.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -24,6 +25,14 @@ using ::testing::HasSubstr;
 
 std::string Text(const absl::Status& status) {
   return std::string(status.message());
+}
+
+// A replayed step and one that is not have the same bits.
+TEST(LinkedNcclTest, IsToldWhatItReadsOfTheEnvironment) {
+  setenv("NCCL_GRAPH_REGISTER", "1", /*overwrite=*/1);
+  (void)LinkedNccl();
+  EXPECT_STREQ(std::getenv("NCCL_GRAPH_REGISTER"), "0");
+  EXPECT_STREQ(std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT"), "1");
 }
 
 TEST_F(NcclTest, ConnectsWithRank0sId) {
