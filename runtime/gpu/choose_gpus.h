@@ -1,5 +1,6 @@
 // Which GPU a rank gets. CUDA counts the devices of CUDA_VISIBLE_DEVICES from
-// 0; people mean physical ids.
+// 0; people mean physical ids, those of nvidia-smi: GpuLibrary and the launcher
+// have CUDA number devices likewise (CUDA_DEVICE_ORDER).
 #ifndef HALFTONE_RUNTIME_GPU_CHOOSE_GPUS_H_
 #define HALFTONE_RUNTIME_GPU_CHOOSE_GPUS_H_
 

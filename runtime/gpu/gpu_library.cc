@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -155,6 +156,9 @@ absl::StatusOr<const GpuLibrary*> GpuLibrary::OpenAt(const std::string& path) {
     library->AddMoreKernels();
     return library.get();
   }
+  // As nvidia-smi numbers devices; CUDA's own order begins with the fastest. It
+  // is read at CUDA's first call, which lies behind this door.
+  setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", /*overwrite=*/0);
   // All symbols at once: what does not fit is found here, not in a step.
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return ExplainOpenFailure(path, dlerror());

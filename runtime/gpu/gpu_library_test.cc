@@ -1,5 +1,6 @@
 #include "runtime/gpu/gpu_library.h"
 
+#include <cstdlib>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +36,16 @@ TEST(GpuLibrary, SaysThatThisBuildHasNone) {
   const auto library = GpuLibrary::Open();
   ASSERT_FALSE(library.ok());
   EXPECT_THAT(Message(library.status()), HasSubstr(kGpuLibraryName));
+}
+
+// --gpus takes what nvidia-smi shows.
+TEST(GpuLibrary, HasDevicesNumberedByBusUnlessTheUserSaysHow) {
+  unsetenv("CUDA_DEVICE_ORDER");
+  OpenError("/nowhere/libhalftone_cuda.so");
+  EXPECT_STREQ(std::getenv("CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
+  setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST", /*overwrite=*/1);
+  OpenError("/nowhere/libhalftone_cuda.so");
+  EXPECT_STREQ(std::getenv("CUDA_DEVICE_ORDER"), "FASTEST_FIRST");
 }
 
 TEST(GpuLibrary, NamesTheMissingLibraryAndItsPackage) {

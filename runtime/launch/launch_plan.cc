@@ -411,6 +411,8 @@ Environment RankEnvironment(const LaunchPlan& plan, const Environment& env,
   rank["OMP_NUM_THREADS"] = absl::StrCat(plan.omp_threads);
   if (!plan.gpus.empty()) {
     rank["CUDA_VISIBLE_DEVICES"] = plan.gpus[local_rank];
+    // A physical id, as nvidia-smi has it; unless the user counts otherwise.
+    rank.emplace("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     rank[kDeviceVariable] = "0";
   }
   return rank;

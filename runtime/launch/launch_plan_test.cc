@@ -69,6 +69,7 @@ TEST(LaunchPlan, Gpus) {
   const Environment rank =
       RankEnvironment(Plan(options), {}, 1, 0, {"127.0.0.1", 5});
   EXPECT_EQ(rank.at("CUDA_VISIBLE_DEVICES"), "1");
+  EXPECT_EQ(rank.at("CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
   EXPECT_EQ(rank.at("HALFTONE_DEVICE"), "0");
   EXPECT_EQ(rank.at("OMP_NUM_THREADS"), "1");
   EXPECT_EQ(Plan(options, {{"CUDA_VISIBLE_DEVICES", "0,1,3"}}).ranks, 2);
