@@ -4,6 +4,7 @@
 #define HALFTONE_RUNTIME_GPU_GPU_INTERFACE_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,7 +21,11 @@ struct GpuInterface {
   // Devices that the process sees. An error (kDevice) says what is missing:
   // the driver, or a newer one.
   absl::StatusOr<int> (*count_devices)();
-  // Errors are kDevice: no such device, in use by others, too old.
+  // The target whose kernels run on a device, which is not touched: a process
+  // that looks at one leaves nothing there. Errors are kDevice: no such device,
+  // too old.
+  absl::StatusOr<std::string> (*target_of)(int ordinal);
+  // Errors are kDevice: as above, or in use by others.
   absl::StatusOr<std::unique_ptr<Device>> (*make_device)(int ordinal);
   // Adds the kernels for GPUs; needs no driver.
   void (*register_kernels)(kernels::KernelRegistry& registry);

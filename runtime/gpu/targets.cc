@@ -9,7 +9,9 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/targets/target.h"
+#include "runtime/gpu/choose_gpus.h"
 #include "runtime/gpu/gpu_library.h"
+#include "runtime/rendezvous/environment.h"
 
 namespace halftone {
 namespace runtime {
@@ -17,13 +19,19 @@ namespace {
 
 constexpr char kFirstLine[] = "halftone kernels of cuda, interface ";
 
-// "" where no GPU can be used.
-std::string FirstGpusTarget() {
-  if (!MayHaveGpu()) return "";
-  const auto library = GpuLibrary::Open();
-  if (!library.ok()) return "";
-  const auto device = (**library)->make_device(0);
-  return device.ok() ? (*device)->target() : "";
+// Of the device that this rank gets; the first one where it is no rank, or
+// there are too few, which is said when the device is made.
+absl::StatusOr<std::string> OwnGpusTarget(const GpuLibrary& library) {
+  const Environment env = CurrentEnvironment();
+  const auto place = FindRank(env);
+  if (place.ok() && place->source != "none") {
+    const auto ordinal = OrdinalOf(*place, env);
+    if (ordinal.ok()) {
+      auto target = library->target_of(*ordinal);
+      if (target.ok()) return target;
+    }
+  }
+  return library->target_of(0);
 }
 
 }  // namespace
@@ -86,8 +94,10 @@ absl::StatusOr<std::vector<std::string>> ParseKernelList(
 
 std::string DefaultTarget() {
   static const std::string& target = *new std::string([] {
-    const std::string gpu = FirstGpusTarget();
-    return gpu.empty() ? CpuTarget().name : gpu;
+    if (!MayHaveGpu()) return CpuTarget().name;
+    const auto library = GpuLibrary::Open();
+    if (!library.ok()) return CpuTarget().name;
+    return OwnGpusTarget(**library).value_or(CpuTarget().name);
   }());
   return target;
 }

@@ -31,8 +31,9 @@ std::string KernelListText(const std::vector<std::string>& keys);
 absl::StatusOr<std::vector<std::string>> ParseKernelList(
     absl::string_view text, absl::string_view path);
 
-// The target that a run on this machine has by default: that of its first GPU
-// if there is one that this build can use, else the CPU.
+// The target that a run on this machine has by default: that of its GPU (a
+// launched rank's own, else the first) if there is one that this build can use,
+// else the CPU.
 std::string DefaultTarget();
 
 }  // namespace runtime

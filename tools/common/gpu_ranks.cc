@@ -149,9 +149,9 @@ absl::StatusOr<std::string> ChosenGpuTarget(const RankFlags& flags,
   }
   const auto library = runtime::GpuLibrary::Open();
   if (!library.ok()) return AskedBy(flags, library.status());
-  const auto device = (**library)->make_device(ordinal);
-  if (!device.ok()) return AskedBy(flags, device.status());
-  return (*device)->target();
+  auto target = (**library)->target_of(ordinal);
+  if (!target.ok()) return AskedBy(flags, target.status());
+  return target;
 }
 
 }  // namespace tools

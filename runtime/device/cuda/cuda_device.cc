@@ -48,13 +48,7 @@ absl::Status NegativeSize(int64_t bytes) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Device>> CudaDevice::Create(int ordinal) {
-  HT_ASSIGN_OR_RETURN(const int count, CountCudaDevices());
-  if (ordinal < 0 || ordinal >= count) {
-    return DeviceError("cuda:", ordinal, ": no such device; this process sees ",
-                       count, count == 1 ? " GPU" : " GPUs",
-                       ", numbered from 0 (CUDA_VISIBLE_DEVICES; nvidia-smi "
-                       "-L lists all)");
-  }
+  HT_RETURN_IF_ERROR(CheckOrdinal(ordinal));
   std::unique_ptr<CudaDevice> device(new CudaDevice(ordinal));
   HT_RETURN_IF_ERROR(device->Use());
   HT_RETURN_IF_ERROR(device->Inspect());

@@ -56,6 +56,15 @@ absl::StatusOr<int> CountCudaDevices() {
   return count;
 }
 
+absl::Status CheckOrdinal(int ordinal) {
+  HT_ASSIGN_OR_RETURN(const int count, CountCudaDevices());
+  if (ordinal >= 0 && ordinal < count) return absl::OkStatus();
+  return DeviceError("cuda:", ordinal, ": no such device; this process sees ",
+                     count, count == 1 ? " GPU" : " GPUs",
+                     ", numbered from 0 (CUDA_VISIBLE_DEVICES; nvidia-smi "
+                     "-L lists all)");
+}
+
 absl::StatusOr<std::string> TargetOfCapability(int major, int minor,
                                                absl::string_view device) {
   if (const Target* target = GpuTargetFor(10 * major + minor)) {
@@ -65,6 +74,21 @@ absl::StatusOr<std::string> TargetOfCapability(int major, int minor,
                      ", this build has kernels for ", GpuTargetNames(),
                      " and newer; use another device, or --target ",
                      CpuTarget().name);
+}
+
+absl::StatusOr<std::string> TargetOfDevice(int ordinal) {
+  HT_RETURN_IF_ERROR(CheckOrdinal(ordinal));
+  const std::string device = absl::StrCat("cuda:", ordinal);
+  int major = 0, minor = 0;
+  HT_RETURN_IF_ERROR(
+      HT_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
+                                     ordinal),
+              device));
+  HT_RETURN_IF_ERROR(
+      HT_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor,
+                                     ordinal),
+              device));
+  return TargetOfCapability(major, minor, device);
 }
 
 }  // namespace runtime

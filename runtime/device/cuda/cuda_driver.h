@@ -15,6 +15,9 @@ namespace runtime {
 // too old, no device.
 absl::StatusOr<int> CountCudaDevices();
 
+// An error (kDevice) unless this process sees such a device.
+absl::Status CheckOrdinal(int ordinal);
+
 // Versions as CUDA encodes them, 13000 for 13.0; `driver` is the newest CUDA
 // that the driver serves, 0 without one; `built` is that of this build.
 absl::Status CheckDriverVersion(int driver, int built);
@@ -23,6 +26,8 @@ absl::Status CheckDriverVersion(int driver, int built);
 // error (kDevice) for those that are older than all targets.
 absl::StatusOr<std::string> TargetOfCapability(int major, int minor,
                                                absl::string_view device);
+// The same of a device; makes no context there, which would take its memory.
+absl::StatusOr<std::string> TargetOfDevice(int ordinal);
 
 }  // namespace runtime
 }  // namespace halftone

@@ -52,10 +52,13 @@ TEST(CudaDriver, SaysWhatThisMachineHas) {
     EXPECT_GE(*count, 1);
     EXPECT_THAT(Message(CudaDevice::Create(*count).status()),
                 HasSubstr("no such device"));
+    EXPECT_THAT(Message(TargetOfDevice(*count).status()),
+                HasSubstr("no such device"));
     return;
   }
   EXPECT_FALSE(Message(count.status()).empty());
   EXPECT_EQ(CudaDevice::Create(0).status(), count.status());
+  EXPECT_EQ(TargetOfDevice(0).status(), count.status());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "runtime/collective/nccl_api.h"
 #include "runtime/collective/nccl_communicator.h"
 #include "runtime/device/cuda/cuda_device.h"
+#include "runtime/device/cuda/cuda_driver.h"
 #include "runtime/gpu/gpu_interface.h"
 
 namespace halftone {
@@ -15,8 +16,9 @@ absl::StatusOr<std::unique_ptr<Device>> MakeDevice(int ordinal) {
   return CudaDevice::Create(ordinal);
 }
 
-constexpr GpuInterface kInterface = {CountCudaDevices, MakeDevice,
-                                     kernels::RegisterCudaKernels, ConnectNccl};
+constexpr GpuInterface kInterface = {CountCudaDevices, TargetOfDevice,
+                                     MakeDevice, kernels::RegisterCudaKernels,
+                                     ConnectNccl};
 
 }  // namespace
 }  // namespace runtime

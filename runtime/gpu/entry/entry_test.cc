@@ -38,10 +38,12 @@ TEST(Entry, DevicesOrAClearError) {
     const auto device = gpu->make_device(0);
     ASSERT_TRUE(device.ok()) << device.status();
     EXPECT_EQ((*device)->kind(), "cuda");
+    EXPECT_EQ(*gpu->target_of(0), (*device)->target());
     return;
   }
   EXPECT_EQ(ExitCodeOf(count.status()), ExitCode::kDevice);
   EXPECT_EQ(gpu->make_device(0).status(), count.status());
+  EXPECT_EQ(gpu->target_of(0).status(), count.status());
   if (!MayHaveGpu()) {
     EXPECT_THAT(std::string(count.status().message()),
                 AllOf(HasSubstr("no NVIDIA driver"), HasSubstr("code 35")));

@@ -11,7 +11,8 @@ void RegisterOne(kernels::KernelRegistry& registry) {
   registry.Add("relu", {DType::kF16}, Layout::kRowMajor, kernels::Candidate());
 }
 
-constexpr GpuInterface kInterface = {nullptr, nullptr, RegisterOne, nullptr};
+constexpr GpuInterface kInterface = {nullptr, nullptr, nullptr, RegisterOne,
+                                     nullptr};
 
 }  // namespace
 }  // namespace runtime
