@@ -101,6 +101,9 @@ class FakeDeviceImpl : public FakeDevice {
     });
   }
   void Break(const absl::Status& status) override { state_->broken = status; }
+  void GiveUpWaits(const absl::Status& status) override {
+    state_->given_up = status;
+  }
 
  private:
   absl::StatusOr<std::unique_ptr<Memory>> Wrap(int64_t bytes, int64_t counted) {

@@ -51,6 +51,9 @@ class FakeDevice : public Device {
   // From now on all waits of the host end with this error, as after a kernel's
   // illegal access.
   virtual void Break(const absl::Status& status) = 0;
+  // Likewise, but questions are answered: as after a peer's failure, when the
+  // device itself goes on.
+  virtual void GiveUpWaits(const absl::Status& status) = 0;
 
   // Enqueues `work` on a stream of a fake device, as a kernel's launch does;
   // "compute: <what>". Recorded while capturing.

@@ -65,6 +65,7 @@ absl::Status FakeState::CheckCurrent(absl::string_view what) const {
 absl::Status FakeEvent::Synchronize() {
   if (captured_) return Forbidden("synchronise with");
   HT_RETURN_IF_ERROR(state_->broken);
+  HT_RETURN_IF_ERROR(state_->given_up);
   state_->log.push_back(absl::StrCat("host: synchronize ", name_));
   if (queue_ != nullptr) queue_->RunThrough(until_);
   return absl::OkStatus();
@@ -146,6 +147,7 @@ absl::Status FakeStream::Synchronize() {
                        " while it is captured");
   }
   HT_RETURN_IF_ERROR(state_->broken);
+  HT_RETURN_IF_ERROR(state_->given_up);
   HT_RETURN_IF_ERROR(Do("synchronize", nullptr));
   queue_->RunThrough(queue_->end());
   return absl::OkStatus();

@@ -62,6 +62,7 @@ struct FakeState {
   int graphs = 0;
   int live_graphs = 0;
   absl::Status broken;
+  absl::Status given_up;    // what waits end with
   double microseconds = 0;  // the device's clock; work moves it
   std::unique_ptr<FakeRecording> recording;
   std::vector<std::shared_ptr<FakeQueue>> queues;

@@ -6,9 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/base/time/monotonic_time.h"
 #include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"
@@ -19,6 +21,10 @@
 namespace halftone {
 namespace runtime {
 namespace {
+
+// What was enqueued before a run failed is done by then, or never: collectives
+// end with their communicator.
+constexpr absl::Duration kLastSteps = absl::Seconds(10);
 
 int64_t BytesOf(const Plan& plan, ArenaKind kind) {
   return plan.arena_bytes[static_cast<int>(kind)];
@@ -78,8 +84,25 @@ ExecutorImpl::ExecutorImpl(const Program* program,
 // last steps of a run that failed are still under way.
 ExecutorImpl::~ExecutorImpl() {
   (void)Use();
-  if (streams_.compute != nullptr) (void)streams_.compute->Synchronize();
+  const bool done =
+      streams_.compute != nullptr && streams_.compute->Synchronize().ok();
   communicator_->OnAbort(nullptr);
+  if (!done) AwaitAborted();
+}
+
+void ExecutorImpl::AwaitAborted() {
+  const MonotonicTime end = MonotonicTime::Now() + kLastSteps;
+  for (Stream* stream : {streams_.compute.get(), streams_.communicate.get(),
+                         streams_.copy_in.get(), streams_.copy_out.get()}) {
+    if (stream == nullptr) continue;
+    auto event = device_->CreateEvent();
+    if (!event.ok() || !stream->Record(**event).ok()) return;
+    absl::StatusOr<bool> done = (*event)->Query();
+    while (done.ok() && !*done && MonotonicTime::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(1));
+      done = (*event)->Query();
+    }
+  }
 }
 
 absl::Status ExecutorImpl::Start() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
@@ -343,6 +344,24 @@ TEST_F(ExecutorGraphTest, AnErrorOfTheDeviceSaysWhenItWasNoticed) {
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("entry train"), HasSubstr("step 1"),
                     HasSubstr("an illegal address")));
+}
+
+// Its libraries and memory end behind the last steps, though no wait works.
+TEST_F(ExecutorGraphTest, ARunThatFailedEndsWhenItsStreamsAreDone) {
+  const auto rank = MakeRank();
+  const auto binding = rank->executor->Prepare("train", Samples(1));
+  ASSERT_TRUE(rank->executor->Initialize(7).ok());
+  const std::vector<float> x = {1, 2};
+  ASSERT_TRUE(rank->executor->Execute(*binding, {Feed(x)}).ok());
+  device_->GiveUpWaits(CommunicationError("rank 1 is gone"));
+  EXPECT_FALSE(rank->executor->Read(0).ok());
+  const size_t begin = device_->log().size();
+  rank->executor.reset();
+  for (const char* stream : {"compute", "communicate", "copy_in", "copy_out"}) {
+    EXPECT_EQ(Count(absl::StrCat(stream, ": record e"), begin), 1) << stream;
+  }
+  // Each is asked until it is done: at once where nothing was put off.
+  EXPECT_GT(Count("host: query e", begin), 4);
 }
 
 // One thread that drives several devices enqueues on the right one.

@@ -99,6 +99,9 @@ class ExecutorImpl : public Executor {
   absl::Status Run(PreparedPlan& plan, const PreparedPlan::Prologue& prologue);
   // For Communicator::OnAbort.
   bool DropGraphs();
+  // Waits for all streams, for a bounded time. Once a run has failed a wait
+  // that the communicator looks after ends at once; this one asks the device.
+  void AwaitAborted();
   // Waits until the step of this ticket is done, and so all before it.
   absl::Status Await(int64_t ticket);
   kernels::BindContext Bind() const;
