@@ -109,9 +109,9 @@ class InProcessCommunicator : public Communicator {
   }
 
   absl::Status Await(
-      absl::string_view what, absl::Duration timeout,
+      absl::string_view what, WaitLimit limit,
       const std::function<absl::StatusOr<bool>()>& done) override {
-    return group_->Await(rank_, what, timeout, done);
+    return group_->Await(rank_, what, limit, done);
   }
 
   void Abort(const absl::Status& reason) override {

@@ -1,5 +1,6 @@
 #include "runtime/collective/nccl_communicator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -358,19 +359,20 @@ absl::Status NcclCommunicator::Barrier() {
 }
 
 absl::Status NcclCommunicator::Await(
-    absl::string_view what, absl::Duration timeout,
+    absl::string_view what, WaitLimit limit,
     const std::function<absl::StatusOr<bool>()>& done) {
-  return host_->Await(what, timeout, done);
+  return host_->Await(what, limit, done);
 }
 
 absl::Status NcclCommunicator::AwaitDevice(
     const std::function<absl::StatusOr<bool>()>& done) {
-  const absl::Status status =
-      host_->Await("a step on the device", limits_.collective,
-                   [&]() -> absl::StatusOr<bool> {
-                     HT_RETURN_IF_ERROR(IsReady().status());
-                     return done();
-                   });
+  const WaitLimit limit(limits_.collective,
+                        std::max(limits_.collective, limits_.together));
+  const absl::Status status = host_->Await(
+      "a step on the device", limit, [&]() -> absl::StatusOr<bool> {
+        HT_RETURN_IF_ERROR(IsReady().status());
+        return done();
+      });
   return status.ok() ? status : Fail(status);
 }
 
