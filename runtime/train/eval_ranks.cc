@@ -16,15 +16,14 @@ namespace {
 
 absl::Status RunRank(const char* what, const RunInputs& inputs,
                      const RankResources& resources, size_t r,
-                     int ranks_of_process, absl::StatusOr<RunData>* data,
-                     const EvalWork& work) {
+                     absl::StatusOr<RunData>* data, const EvalWork& work) {
   Rank rank;
   rank.inputs = inputs;
   rank.resources = resources;
   bool agreed = false;
   absl::Status status =
       OpenDataTogether(*inputs.program, *inputs.config, /*trained_on=*/false,
-                       ranks_of_process, rank.communicator(), data);
+                       inputs.ranks_here, rank.communicator(), data);
   if (status.ok()) status = SetUpRank(rank, /*train=*/false, &agreed);
   if (status.ok()) {
     // Of a run directory, the checkpoints that were passed over.
@@ -58,19 +57,22 @@ absl::Status RunEvalRanks(const char* what, const Program& program,
     pulse = std::make_unique<Pulse>(&console, &activity);
   }
   absl::StatusOr<RunData> data = absl::UnknownError("not opened yet");
-  const RunInputs inputs{&program, &kernels, &config,
-                         &data,    &console, &activity};
+  const RunInputs inputs{&program,
+                         &kernels,
+                         &config,
+                         &data,
+                         &console,
+                         &activity,
+                         static_cast<int>(ranks.size())};
   const FixedThreads fixed(config, ranks);
-  const auto here = static_cast<int>(ranks.size());
   std::vector<absl::Status> results(ranks.size());
   std::vector<std::thread> threads;
   for (size_t r = 1; r < ranks.size(); ++r) {
     threads.emplace_back([&, r] {
-      results[r] =
-          RunRank(what, inputs, fixed.ranks()[r], r, here, nullptr, work);
+      results[r] = RunRank(what, inputs, fixed.ranks()[r], r, nullptr, work);
     });
   }
-  results[0] = RunRank(what, inputs, fixed.ranks()[0], 0, here, &data, work);
+  results[0] = RunRank(what, inputs, fixed.ranks()[0], 0, &data, work);
   for (std::thread& thread : threads) thread.join();
   return Culprit(results);
 }

@@ -216,9 +216,21 @@ absl::Status CheckRank(Rank& rank, bool train) {
   return train ? absl::OkStatus() : CheckClasses(rank.start.classes, data);
 }
 
+// NCCL's documentation: with several GPUs in a process the launch of a graph
+// may block, and with it the other ranks' launches, which it waits for.
+bool ThreadsOfNccl(const Rank& rank) {
+  return rank.inputs.ranks_here > 1 && rank.communicator().enqueues();
+}
+
 // What a device does not do that was asked of it.
-void NoteHostReduction(Rank& rank) {
+void NoteWhatIsNotDone(Rank& rank) {
   const Device& device = *rank.resources.device;
+  if (ThreadsOfNccl(rank) && rank.config().use_graphs) {
+    rank.start.said.push_back(absl::StrCat(
+        "note     ", rank.inputs.ranks_here,
+        " ranks in one process: steps run without a graph; halftone launch "
+        "starts a process for each"));
+  }
   if (!device.asynchronous() || rank.communicator().enqueues()) return;
   rank.start.said.push_back(absl::StrCat(
       "note     ", rank.communicator().world_size(), " ranks share a ",
@@ -245,11 +257,11 @@ absl::Status ReduceByNodesIfAsked(Rank& rank) {
 }
 
 absl::Status Build(Rank& rank, bool train) {
-  NoteHostReduction(rank);
+  NoteWhatIsNotDone(rank);
   const TrainConfig& config = rank.config();
   ExecutorOptions options;
   options.deterministic = config.deterministic;
-  options.use_graphs = config.use_graphs;
+  options.use_graphs = config.use_graphs && !ThreadsOfNccl(rank);
   options.profile = config.profile;
   if (train) {
     HT_ASSIGN_OR_RETURN(KeptValues values,

@@ -54,6 +54,7 @@ struct RunInputs {
   // Rank 0's, if it is in this process.
   Console* console = nullptr;
   Activity* activity = nullptr;
+  int ranks_here = 1;  // of this process
 };
 
 // Where a run starts from; rank 0 reads it, the others hear of it.

@@ -29,8 +29,8 @@ class RankRun {
  public:
   // `data`: to be opened by the first of a process's ranks; null: by another.
   RankRun(const RunInputs& inputs, const RankResources& resources,
-          int ranks_of_process, absl::StatusOr<RunData>* data)
-      : ranks_of_process_(ranks_of_process), data_(data) {
+          absl::StatusOr<RunData>* data)
+      : data_(data) {
     rank_.inputs = inputs;
     rank_.resources = resources;
     rank_.leads_process = data_ != nullptr;
@@ -55,7 +55,8 @@ class RankRun {
  private:
   absl::Status Train() {
     HT_RETURN_IF_ERROR(OpenDataTogether(*rank_.inputs.program, rank_.config(),
-                                        /*trained_on=*/true, ranks_of_process_,
+                                        /*trained_on=*/true,
+                                        rank_.inputs.ranks_here,
                                         rank_.communicator(), data_));
     HT_RETURN_IF_ERROR(SetUpRank(rank_, /*train=*/true, &agreed_));
     HT_RETURN_IF_ERROR(OpenReports());
@@ -91,7 +92,6 @@ class RankRun {
     return absl::OkStatus();
   }
 
-  const int ranks_of_process_;
   absl::StatusOr<RunData>* const data_;
   Rank rank_;
   bool agreed_ = false;
@@ -144,13 +144,17 @@ absl::Status Train(const Program& program,
         });
   }
   absl::StatusOr<RunData> data = absl::UnknownError("not opened yet");
-  const RunInputs inputs{&program, &kernels, &config,
-                         &data,    &console, &activity};
+  const RunInputs inputs{&program,
+                         &kernels,
+                         &config,
+                         &data,
+                         &console,
+                         &activity,
+                         static_cast<int>(ranks.size())};
   const FixedThreads fixed(config, ranks);
   std::vector<std::unique_ptr<RankRun>> runs;
   for (const RankResources& resources : fixed.ranks()) {
     runs.push_back(std::make_unique<RankRun>(inputs, resources,
-                                             static_cast<int>(ranks.size()),
                                              runs.empty() ? &data : nullptr));
   }
   std::vector<absl::Status> results(runs.size());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "runtime/collective/forwarding_communicator.h"
 #include "runtime/collective/staged_communicator.h"
 #include "runtime/device/fake_device.h"
 #include "runtime/exec/executor_testing.h"
@@ -16,9 +17,16 @@ namespace halftone {
 namespace runtime {
 namespace {
 
+// As NCCL's; but what it does while capturing fails.
+class Enqueues : public ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  bool enqueues() const override { return true; }
+};
+
 // Fake devices that put everything off, and their ranks.
 struct FakeRanks {
-  explicit FakeRanks(int ranks) {
+  explicit FakeRanks(int ranks, bool enqueue = false) {
     for (auto& host : MakeInProcessCommunicators(ranks, absl::Seconds(60))) {
       FakeDeviceOptions options;
       options.deferred = true;
@@ -29,6 +37,10 @@ struct FakeRanks {
         auto staged = MakeStagedCommunicator(std::move(host), device.get());
         EXPECT_TRUE(staged.ok()) << staged.status();
         communicators.push_back(*std::move(staged));
+        if (enqueue) {
+          communicators.back() =
+              std::make_unique<Enqueues>(std::move(communicators.back()));
+        }
       }
       devices.push_back(std::move(device));
       resources.push_back({devices.back().get(), communicators.back().get()});
@@ -47,15 +59,14 @@ struct FakeRanks {
   std::vector<RankResources> resources;
 };
 
+absl::Status TrainOnFake(const CompiledModel& model, const TrainConfig& config,
+                         const FakeRanks& ranks) {
+  int signal = 0;
+  return Train(*model.program, FakeKernels(), config, ranks.resources, &signal);
+}
+
 class OnDevices : public ::testing::TestWithParam<int> {
  protected:
-  static absl::Status TrainOnFake(const CompiledModel& model,
-                                  const TrainConfig& config,
-                                  const FakeRanks& ranks) {
-    int signal = 0;
-    return Train(*model.program, FakeKernels(), config, ranks.resources,
-                 &signal);
-  }
   static void ExpectSameRun(const std::string& a, const std::string& b) {
     const Checkpoint x = Newest(a), y = Newest(b);
     ASSERT_EQ(x.tensors.size(), y.tensors.size());
@@ -108,6 +119,19 @@ TEST_P(OnDevices, ARunOfMicroBatchesHasTheCpusBits) {
                                 {"amp.level=O1", "train.epochs=3",
                                  "dist.gradient_merge.k_steps=3"}),
                     GetParam());
+}
+
+// A graph's launch may block there until another rank's has begun.
+TEST(RanksOfOneProcess, CaptureNoCollectives) {
+  const auto model = CompileText(kScaleModel, kScaleStrategy, {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const TrainConfig config =
+      ConfigOf(*model, "synthetic:158", FreshDirectory() + ".threads");
+  ASSERT_TRUE(config.use_graphs);
+  const FakeRanks fake(2, /*enqueue=*/true);
+  const absl::Status trained = TrainOnFake(*model, config, fake);
+  ASSERT_TRUE(trained.ok()) << trained;
+  EXPECT_EQ(fake.Launches(0), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, OnDevices, ::testing::Values(1, 2));
