@@ -107,6 +107,10 @@ class Executor {
   virtual absl::StatusOr<int> Prepare(absl::string_view entry,
                                       const SymbolValues& symbols) = 0;
   virtual const Plan& plan(int binding) const = 0;
+  // For a binding that ranks run in different micro-batches: where it holds
+  // collectives, it runs without a graph, as all ranks are to capture a
+  // collective or none.
+  virtual void CaptureNoCollectives(int binding) = 0;
 
   // Runs `init` with the seed, then `derive`, and broadcasts rank 0's state.
   virtual absl::Status Initialize(int64_t seed) = 0;

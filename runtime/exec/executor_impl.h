@@ -34,6 +34,9 @@ class ExecutorImpl : public Executor {
   const Plan& plan(int binding) const override {
     return plans_[binding]->plan();
   }
+  void CaptureNoCollectives(int binding) override {
+    plans_[binding]->CaptureNoCollectives();
+  }
   absl::Status Initialize(int64_t seed) override;
   absl::Status Derive() override;
   absl::Status BroadcastState() override;

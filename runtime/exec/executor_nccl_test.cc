@@ -57,6 +57,17 @@ TEST_F(ExecutorNcclTest, CollectivesAreEnqueuedOnceAndReplayed) {
   });
 }
 
+// A collective is captured by all ranks or by none.
+TEST_F(ExecutorNcclTest, WhatRanksRunInDifferentStepsHasNoGraph) {
+  MakeRanks();
+  ForEachRank([this](int rank) {
+    own_[rank]->executor->CaptureNoCollectives(0);
+    for (int step = 0; step < 3; ++step) EXPECT_TRUE(Step(rank).ok());
+    EXPECT_EQ(comm(rank).log.size(), 3u);
+    EXPECT_EQ(devices_[rank]->live_graphs(), 0);
+  });
+}
+
 // The fake NCCL fails the test if a graph holds a collective at its abort.
 TEST_F(ExecutorNcclTest, AnAbortFindsNoGraphs) {
   MakeRanks();

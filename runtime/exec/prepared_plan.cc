@@ -52,6 +52,7 @@ absl::Status PreparedPlan::Instantiate(const kernels::BindContext& bind) {
     ready.part = PartOf(step.role);
     const bool communicates = step.stream == StreamKind::kCommunicate;
     communicates_ |= communicates;
+    holds_collectives_ |= IsCollective(step.kind);
     ready.stream =
         (communicates ? streams_->communicate : streams_->compute).get();
     if (step.kind == Step::Kind::kKernel) {
@@ -191,7 +192,8 @@ absl::Status PreparedPlan::Follow(Stream& stream, Stream& leader,
 
 absl::Status PreparedPlan::Run(Communicator& communicator,
                                const Prologue& prologue, bool use_graph) {
-  if (use_graph && ran_ && std::exchange(may_capture_, false)) {
+  const bool eager = !use_graph || (eager_collectives_ && holds_collectives_);
+  if (!eager && ran_ && std::exchange(may_capture_, false)) {
     const absl::Status captured = Capture(communicator, prologue);
     if (!captured.ok()) {
       return Annotate(captured, absl::StrCat("entry ", plan_.entry));

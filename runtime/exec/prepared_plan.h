@@ -54,6 +54,8 @@ class PreparedPlan {
   // step's launches; and a binding that comes once is never captured so.
   absl::Status Run(Communicator& communicator, const Prologue& prologue,
                    bool use_graph);
+  // From now on Run does not capture a plan that holds collectives.
+  void CaptureNoCollectives() { eager_collectives_ = true; }
   // Only while capturing is a graph held that cannot be dropped.
   bool capturing() const { return capturing_; }
   // Run goes on one by one. What was launched ends by itself.
@@ -110,6 +112,8 @@ class PreparedPlan {
   ExecutorStreams* streams_;
   std::vector<Ready> ready_;
   bool communicates_ = false;  // a step is on the communicate stream
+  bool holds_collectives_ = false;
+  bool eager_collectives_ = false;
   std::vector<std::unique_ptr<Event>> events_;
   std::unique_ptr<Event> fork_, join_;
   std::vector<char*> feeds_;

@@ -86,6 +86,15 @@ int Bindings::Accumulating(int64_t global, int64_t number) const {
   return number < binding.num_larger ? binding.larger : binding.smaller;
 }
 
+std::vector<int> Bindings::Uneven() const {
+  std::vector<int> uneven;
+  for (const Binding& binding : bindings_) {
+    if (binding.larger < 0) continue;
+    uneven.insert(uneven.end(), {binding.larger, binding.smaller});
+  }
+  return uneven;
+}
+
 const Bindings::Binding& Bindings::At(int64_t global) const {
   const auto found = std::find_if(
       bindings_.begin(), bindings_.end(),

@@ -55,6 +55,8 @@ class Bindings {
   int Of(int64_t global) const { return At(global).index; }
   // Of a micro-batch of a step of `global` samples, but for the last one.
   int Accumulating(int64_t global, int64_t number) const;
+  // Those that ranks take for different micro-batches of a step.
+  std::vector<int> Uneven() const;
 
  private:
   struct Binding {

@@ -150,6 +150,23 @@ TEST(StepCutTest, HasSamplesInEveryMicroBatch) {
   }
 }
 
+// Rank 0 of two has 8 and 8 of 31 samples, the other one 8 and 7.
+TEST(BindingsTest, WhatIsUnevenOnOneRankIsSoOnAll) {
+  for (const int64_t samples : {31, 32}) {
+    for (const int rank : {0, 1}) {
+      SamplerOptions options = Options(samples, samples, 2);
+      options.rank = rank;
+      int made = 0;
+      const auto prepare = [&](absl::string_view, const SymbolValues&) {
+        return absl::StatusOr<int>(made++);
+      };
+      Bindings bindings;
+      ASSERT_TRUE(bindings.PrepareSteps(options, 2, prepare).ok());
+      EXPECT_EQ(bindings.Uneven().size(), samples == 31 ? 2u : 0u) << rank;
+    }
+  }
+}
+
 // Shards are those of the batch, whoever has them: 10 samples are 2 2 1 1 1 1
 // 1 1, so that the first of two ranks has 6.
 TEST(StepCutTest, ShardsDoNotDependOnRanks) {

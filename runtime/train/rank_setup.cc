@@ -286,6 +286,9 @@ absl::Status Build(Rank& rank, bool train) {
     HT_ASSIGN_OR_RETURN(rank.bindings,
                         PrepareTraining(program, config.strategy.dist(),
                                         rank.sampler, prepare));
+    for (const int binding : rank.bindings.steps.Uneven()) {
+      rank.executor->CaptureNoCollectives(binding);
+    }
   }
   if (rank.data().test != nullptr && program.FindEntry(kEvalEntry) != nullptr) {
     HT_ASSIGN_OR_RETURN(rank.evaluator,
