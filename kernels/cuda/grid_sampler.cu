@@ -97,19 +97,27 @@ __global__ void __launch_bounds__(kThreads)
       static_cast<int64_t>(blockIdx.x) * kRuns + threadIdx.x / kLanes;
   const int64_t count = 4 * shape.places();
   if (first >= count) return;
-  const int32_t key = sorted.keys[first];
-  if (key == shape.pixels()) return;
-  if (first > 0 && sorted.keys[first - 1] == key) return;
+  const KeyRun run = RunAt(sorted, count, shape.pixels(), first);
+  if (run.empty()) return;
+  struct Corner {
+    float weight;
+    Raw grad;
+  };
   for (int64_t c = threadIdx.x % kLanes; c < shape.channels; c += kLanes) {
     const int64_t plane = image * shape.channels + c;
     float sum = 0;
-    for (int64_t k = first; k < count && sorted.keys[k] == key; ++k) {
-      const int32_t corner = sorted.places[k];
-      const float weight = weights[corner];
-      if (weight == 0) continue;
-      sum += weight * LoadOne(dtype, grad, plane * shape.places() + corner / 4);
-    }
-    StoreOne(dtype, out, plane * shape.pixels() + key, sum);
+    ForRun(
+        sorted, run,
+        [&](int32_t corner) -> Corner {
+          return {weights[corner],
+                  LoadRaw<1>(dtype, grad, plane * shape.places() + corner / 4)};
+        },
+        [&](const Corner& corner) {
+          float g[1];
+          Unpack(dtype, corner.grad, g);
+          if (corner.weight != 0) sum += corner.weight * g[0];
+        });
+    StoreOne(dtype, out, plane * shape.pixels() + run.key, sum);
   }
 }
 

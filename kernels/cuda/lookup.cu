@@ -1,7 +1,7 @@
 // Rows by number, their gradient, and rows that others replace: numbers are
 // sorted by their digits, equal ones in their order, then each run of equal
-// ones is added up by one block. Nothing is added atomically: the bits are the
-// same each time.
+// ones is added up in that order, a thread for each column. Nothing is added
+// atomically: the bits are the same each time.
 #include <functional>
 #include <limits>
 
@@ -89,32 +89,44 @@ __global__ void __launch_bounds__(kThreads)
   to.places[i] = static_cast<int32_t>(i);
 }
 
-// Of a block for each key and each outer part: its key, if that is the first of
-// equal ones; -1: it has nothing to do.
-HT_DEVICE int32_t KeyOfRun(const LookupShape& shape, const Sorted& sorted,
-                           int64_t first) {
-  const int32_t key = sorted.keys[first];
-  const bool begins = first == 0 || sorted.keys[first - 1] != key;
-  return begins && key != shape.size ? key : -1;
-}
+// What a block has: a run of equal numbers, or nothing; an outer part; and of
+// each thread a column, if there are so many.
+struct RunBlock {
+  KeyRun run;
+  int64_t outer, column;
 
-// The block of the first of equal keys adds up all of them.
+  HT_DEVICE RunBlock(const LookupShape& shape, const Sorted& sorted)
+      : run(RunAt(sorted, shape.count, shape.size, blockIdx.x % shape.count)) {
+    const int64_t rest = blockIdx.x / shape.count;
+    const int64_t groups = CeilDiv(shape.inner, kThreads);
+    outer = rest / groups;
+    column = rest % groups * kThreads + threadIdx.x;
+  }
+  static int64_t Blocks(const LookupShape& shape) {
+    return shape.outer * CeilDiv(shape.inner, kThreads) * shape.count;
+  }
+};
+
 __global__ void __launch_bounds__(kThreads)
     AddRunsKernel(LookupShape shape, Sorted sorted, DType dtype,
                   const void* grad, void* out) {
-  const int64_t first = blockIdx.x % shape.count;
-  const int64_t outer = blockIdx.x / shape.count;
-  const int32_t key = KeyOfRun(shape, sorted, first);
-  if (key < 0) return;
-  for (int64_t column = threadIdx.x; column < shape.inner; column += kThreads) {
-    float sum = 0;
-    for (int64_t k = first; k < shape.count && sorted.keys[k] == key; ++k) {
-      const int64_t row = outer * shape.count + sorted.places[k];
-      sum += LoadOne(dtype, grad, row * shape.inner + column);
-    }
-    StoreOne(dtype, out, (outer * shape.size + key) * shape.inner + column,
-             sum);
-  }
+  const RunBlock block(shape, sorted);
+  if (block.run.empty() || block.column >= shape.inner) return;
+  const int64_t row = block.outer * shape.count;
+  float sum = 0;
+  ForRun(
+      sorted, block.run,
+      [&](int32_t place) {
+        return LoadRaw<1>(dtype, grad,
+                          (row + place) * shape.inner + block.column);
+      },
+      [&](const Raw& raw) {
+        float x[1];
+        Unpack(dtype, raw, x);
+        sum += x[0];
+      });
+  const int64_t slice = block.outer * shape.size + block.run.key;
+  StoreOne(dtype, out, slice * shape.inner + block.column, sum);
 }
 
 SortPlan PlanOf(const LookupShape& shape) {
@@ -152,8 +164,8 @@ Candidate MakeGatherGrad() {
         if (shape.count == 0) return;
         const Sorted sorted = SortIndex(
             shape, static_cast<const Index*>(b.inputs[1]), b.workspace, launch);
-        launch(AddRunsKernel, shape.outer * shape.count, kThreads, shape,
-               sorted, dtype, b.inputs[2], b.outputs[0]);
+        launch(AddRunsKernel, RunBlock::Blocks(shape), kThreads, shape, sorted,
+               dtype, b.inputs[2], b.outputs[0]);
       };
     });
     return run;
@@ -164,34 +176,27 @@ Candidate MakeGatherGrad() {
 
 // ---- scatter.
 
-// The block of the first of equal keys writes their slice: the last update, or
-// the sum of all.
+// A slice becomes its last update, or the sum of all.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     WriteRunsKernel(LookupShape shape, Sorted sorted, bool overwrite,
                     const T* updates, T* out) {
-  const int64_t first = blockIdx.x % shape.count;
-  const int64_t outer = blockIdx.x / shape.count;
-  const int32_t key = KeyOfRun(shape, sorted, first);
-  if (key < 0) return;
-  int64_t end = first + 1;
-  while (end < shape.count && sorted.keys[end] == key) ++end;
-  const int64_t begin = overwrite ? end - 1 : first;
-  for (int64_t column = threadIdx.x; column < shape.inner; column += kThreads) {
-    const auto update = [&](int64_t k) {
-      const int64_t row = outer * shape.count + sorted.places[k];
-      return updates[row * shape.inner + column];
-    };
-    T result = update(begin);
-    if (end > begin + 1) {
-      auto sum = functors::Widen(result);
-      for (int64_t k = begin + 1; k < end; ++k) {
-        sum = sum + functors::Widen(update(k));
-      }
-      result = functors::Cast<T>(sum);
-    }
-    out[(outer * shape.size + key) * shape.inner + column] = result;
+  const RunBlock block(shape, sorted);
+  if (block.run.empty() || block.column >= shape.inner) return;
+  const int64_t row = block.outer * shape.count;
+  const auto update = [&](int32_t place) {
+    return updates[(row + place) * shape.inner + block.column];
+  };
+  KeyRun rest = block.run;
+  rest.first = overwrite ? rest.end : rest.first + 1;
+  T result = update(sorted.places[rest.first - 1]);
+  if (!rest.empty()) {
+    auto sum = functors::Widen(result);
+    ForRun(sorted, rest, update, [&](T x) { sum = sum + functors::Widen(x); });
+    result = functors::Cast<T>(sum);
   }
+  const int64_t slice = block.outer * shape.size + block.run.key;
+  out[slice * shape.inner + block.column] = result;
 }
 
 // Not in the lambda of MakeScatter: there nvcc does not find a T that Index has
@@ -199,7 +204,7 @@ __global__ void __launch_bounds__(kThreads)
 template <typename T>
 void WriteRuns(const LookupShape& shape, const Sorted& sorted, bool overwrite,
                const T* updates, T* out, Launcher& launch) {
-  launch(WriteRunsKernel<T>, shape.outer * shape.count, kThreads, shape, sorted,
+  launch(WriteRunsKernel<T>, RunBlock::Blocks(shape), kThreads, shape, sorted,
          overwrite, updates, out);
 }
 

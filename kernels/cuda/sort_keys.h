@@ -44,6 +44,57 @@ struct SortPlan {
   Sorted Sort(void* workspace, Launcher& launch) const;
 };
 
+// ---- In kernels: what has one key.
+
+// The places [first, end) of equal keys.
+struct KeyRun {
+  int32_t key;
+  int64_t first, end;
+
+  HT_DEVICE bool empty() const { return first == end; }
+};
+
+// The run that begins at `first` of `count`; empty if none does, or if its key
+// is `none`.
+HT_DEVICE KeyRun RunAt(const Sorted& sorted, int64_t count, int64_t none,
+                       int64_t first) {
+  const int32_t* const keys = sorted.keys;
+  const int32_t key = keys[first];
+  if (key == none || (first > 0 && keys[first - 1] == key)) {
+    return {key, first, first};
+  }
+  int64_t step = 1;  // most runs are short, some are all there is
+  while (first + step < count && keys[first + step] == key) step *= 2;
+  int64_t last = first + step / 2;
+  int64_t end = first + step < count ? first + step : count;
+  while (end - last > 1) {
+    const int64_t middle = last + (end - last) / 2;
+    (keys[middle] == key ? last : end) = middle;
+  }
+  return {key, first, end};
+}
+
+// take(load(place)) for the places of a run, one after the other; whole batches
+// are loaded before any of them is taken.
+template <typename Load, typename Take>
+HT_DEVICE void ForRun(const Sorted& sorted, const KeyRun& run, const Load& load,
+                      const Take& take) {
+  constexpr int kBatch = 16;
+  int64_t k = run.first;
+  for (; run.end - k >= kBatch; k += kBatch) {
+    int32_t places[kBatch];
+    decltype(load(0)) loaded[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) places[i] = sorted.places[k + i];
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) loaded[i] = load(places[i]);
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) take(loaded[i]);
+  }
+#pragma unroll 4
+  for (; k < run.end; ++k) take(load(sorted.places[k]));
+}
+
 }  // namespace cuda
 }  // namespace kernels
 }  // namespace halftone
