@@ -143,7 +143,7 @@ struct CrossEntropy {
       const auto kernel = !backward ? CrossEntropyKernel<kV>
                           : d.soft  ? SoftGradKernel<kV>
                                     : CrossEntropyGradKernel<kV>;
-      launch(kernel, d.rows.count, RowThreads(d.rows.length), d);
+      launch(kernel, d.rows.count, RowThreads(d.rows.length, v), d);
     });
   }
 };

@@ -41,7 +41,7 @@ struct CorrectCount {
     launch.Zero(b.outputs[0], sizeof(int64_t));
     WithVector(RowVector(rows, {in}, {b.inputs[0]}), [&](auto v) {
       launch(CorrectCountKernel<decltype(v)::value>, rows.count,
-             RowThreads(rows.length), rows, in, b.inputs[0],
+             RowThreads(rows.length, v), rows, in, b.inputs[0],
              static_cast<const int64_t*>(b.inputs[1]), k,
              static_cast<Key*>(b.outputs[0]));
     });
@@ -92,7 +92,7 @@ struct TopK {
   void operator()(const Buffers& b, Launcher& launch) const {
     WithVector(RowVector(rows, {in}, {b.inputs[0]}), [&](auto v) {
       launch(TopKKernel<decltype(v)::value>, rows.count,
-             RowThreads(rows.length), rows, in, b.inputs[0], k, b.outputs[0],
+             RowThreads(rows.length, v), rows, in, b.inputs[0], k, b.outputs[0],
              static_cast<int64_t*>(b.outputs[1]));
     });
   }

@@ -103,7 +103,7 @@ struct RowNormForward {
                               Out(b, norm.variance)};
     WithVector(RowVector(rows, {in, out}, {data.x, data.y}), [&](auto v) {
       launch(RowNormKernel<decltype(v)::value>, rows.count,
-             RowThreads(rows.length), affine, data);
+             RowThreads(rows.length, v), affine, data);
     });
   }
 };
@@ -251,7 +251,7 @@ struct RowNormBackward {
                                  {data.x, data.y_grad, data.x_grad});
     WithVector(vector, [&](auto v) {
       launch(RowNormGradKernel<decltype(v)::value>, rows.count,
-             RowThreads(rows.length), affine, data);
+             RowThreads(rows.length, v), affine, data);
     });
     if (norm.scale_grad < 0 && norm.bias_grad < 0) return;
     AddAffine(b, data, launch);
@@ -268,7 +268,7 @@ struct RowNormBackward {
              data, RowsPerPiece(shape), pieces, partial);
     } else {
       launch(ChannelPieces, shape.rows * shape.channels,
-             RowThreads(shape.inner), shape, data, partial);
+             RowThreads(shape.inner, 1), shape, data, partial);
     }
     const auto add = [&](int output, const float* from) {
       if (output < 0) return;

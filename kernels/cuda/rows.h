@@ -3,6 +3,7 @@
 #ifndef HALFTONE_KERNELS_CUDA_ROWS_H_
 #define HALFTONE_KERNELS_CUDA_ROWS_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/common/shapes.h"
@@ -15,7 +16,12 @@ namespace halftone {
 namespace kernels {
 namespace cuda {
 
-inline int RowThreads(int64_t length) { return length <= 256 ? kWarp : 256; }
+// Threads for a row that is read in vectors: one for each, in whole warps, up
+// to a block that goes over the row several times.
+inline int RowThreads(int64_t length, int vector) {
+  const int64_t warps = CeilDiv(length, int64_t{vector} * kWarp);
+  return kWarp * static_cast<int>(std::clamp<int64_t>(warps, 1, 256 / kWarp));
+}
 
 // Vectors in which rows can be read and written.
 inline int RowVector(const RowShape& rows, std::initializer_list<DType> dtypes,

@@ -90,7 +90,7 @@ struct Softmax {
     const int vector = RowVector(rows, {in, out}, {b.inputs[0], b.outputs[0]});
     WithVector(vector, [&](auto v) {
       launch(SoftmaxKernel<decltype(v)::value, Read>, rows.count,
-             RowThreads(rows.length), rows, in, b.inputs[0], read, out,
+             RowThreads(rows.length, v), rows, in, b.inputs[0], read, out,
              b.outputs[0]);
     });
   }
@@ -106,8 +106,8 @@ struct SoftmaxGrad {
         RowVector(rows, {in, out}, {b.inputs[0], b.inputs[1], b.outputs[0]});
     WithVector(vector, [&](auto v) {
       launch(SoftmaxGradKernel<decltype(v)::value, Rule>, rows.count,
-             RowThreads(rows.length), rows, in, b.inputs[0], b.inputs[1], out,
-             b.outputs[0]);
+             RowThreads(rows.length, v), rows, in, b.inputs[0], b.inputs[1],
+             out, b.outputs[0]);
     });
   }
 };
@@ -120,7 +120,8 @@ struct LogSoftmax {
     const int vector = RowVector(rows, {in, out}, {b.inputs[0], b.outputs[0]});
     WithVector(vector, [&](auto v) {
       launch(LogSoftmaxKernel<decltype(v)::value>, rows.count,
-             RowThreads(rows.length), rows, in, b.inputs[0], out, b.outputs[0]);
+             RowThreads(rows.length, v), rows, in, b.inputs[0], out,
+             b.outputs[0]);
     });
   }
 };

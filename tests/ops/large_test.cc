@@ -224,7 +224,7 @@ TEST(LargeTest, GlobalNorm) {
 
 TEST(LargeTest, Softmax) {
   for (DType dtype : Floats()) {
-    for (int64_t classes : {10, 257, 1000, 1004}) {
+    for (int64_t classes : {10, 257, 768, 1000, 1004}) {
       Large("softmax").In("X", dtype, {19, classes}).Out("Out").Expect(kSums);
       Large("softmax_grad")
           .In("Out", dtype, {19, classes})
