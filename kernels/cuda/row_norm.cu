@@ -26,19 +26,37 @@ struct Affine {
   RowNormShape shape;
   Divider inner;
   const float *scale, *bias;
+  bool vectors;  // as the row's elements
 
   Affine(const RowNormShape& of, const float* scales, const float* biases)
       : shape(of),
         inner(of.inner > 0 ? of.inner : 1),
         scale(scales),
-        bias(biases) {}
-  HT_DEVICE float ScaleOf(int64_t row, int64_t i) const {
-    if (scale == nullptr) return 1.0f;
-    return scale[shape.AffineOf(row) + inner.Divide(i)];
+        bias(biases),
+        vectors(of.inner == 1 && Aligned({scales, biases})) {}
+
+  // Of the elements [i, i + V) of a row whose first number is at `first`.
+  template <int V>
+  HT_DEVICE void LoadScales(int64_t first, int64_t i, float (&to)[V]) const {
+    Load(scale, 1.0f, first, i, to);
   }
-  HT_DEVICE float BiasOf(int64_t row, int64_t i) const {
-    if (bias == nullptr) return 0.0f;
-    return bias[shape.AffineOf(row) + inner.Divide(i)];
+  template <int V>
+  HT_DEVICE void LoadBiases(int64_t first, int64_t i, float (&to)[V]) const {
+    Load(bias, 0.0f, first, i, to);
+  }
+
+ private:
+  template <int V>
+  HT_DEVICE void Load(const float* numbers, float none, int64_t first,
+                      int64_t i, float (&to)[V]) const {
+    if (numbers != nullptr && vectors) {
+      LoadFloats(numbers, first + i, to);
+    } else {
+      for (int k = 0; k < V; ++k) {
+        to[k] =
+            numbers == nullptr ? none : numbers[first + inner.Divide(i + k)];
+      }
+    }
   }
 };
 
@@ -76,10 +94,13 @@ __global__ void __launch_bounds__(kThreads)
     data.variance[r] = variance;
   }
   const float inverse = functors::InverseDeviation(variance, data.epsilon);
+  const int64_t first = affine.shape.AffineOf(r);
   row.ForEach<V>([&](int64_t i, float(&x)[V]) {
+    float scale[V], bias[V];
+    affine.LoadScales(first, i, scale);
+    affine.LoadBiases(first, i, bias);
     for (int k = 0; k < V; ++k) {
-      x[k] = functors::Normalize(x[k], mean, inverse * affine.ScaleOf(r, i + k),
-                                 affine.BiasOf(r, i + k));
+      x[k] = functors::Normalize(x[k], mean, inverse * scale[k], bias[k]);
     }
     row.Store(data.out, data.y, i, x);
   });
@@ -135,12 +156,14 @@ __global__ void __launch_bounds__(kThreads)
   const Row row(data.x_dtype, data.x, rows, r);
   const Row row_grad(data.y_dtype, data.y_grad, rows, r);
   const float mean = data.MeanOf(r);
+  const int64_t first = affine.shape.AffineOf(r);
   float plain = 0, weighted = 0;
   row.ForEach<V>([&](int64_t i, const float(&x)[V]) {
-    float g[V];
+    float g[V], scale[V];
     row_grad.Load(i, g);
+    affine.LoadScales(first, i, scale);
     for (int k = 0; k < V; ++k) {
-      const float scaled = g[k] * affine.ScaleOf(r, i + k);
+      const float scaled = g[k] * scale[k];
       plain += scaled;
       weighted += scaled * (x[k] - mean);
     }
@@ -151,11 +174,11 @@ __global__ void __launch_bounds__(kThreads)
       1.0f, data.variance[r], data.epsilon, weighted,
       data.centered ? plain : 0.0f, static_cast<float>(row.length));
   row.ForEach<V>([&](int64_t i, float(&x)[V]) {
-    float g[V];
+    float g[V], scale[V];
     row_grad.Load(i, g);
+    affine.LoadScales(first, i, scale);
     for (int k = 0; k < V; ++k) {
-      x[k] = grad.a * (g[k] * affine.ScaleOf(r, i + k)) +
-             grad.b * (x[k] - mean) + grad.c;
+      x[k] = grad.a * (g[k] * scale[k]) + grad.b * (x[k] - mean) + grad.c;
     }
     row.Store(data.out, data.x_grad, i, x);
   });
