@@ -200,20 +200,45 @@ __global__ void __launch_bounds__(kThreads)
     ElementPieces(const __grid_constant__ RowNormShape shape,
                   const __grid_constant__ GradData data, int64_t rows,
                   int64_t pieces, float* partial) {
+  constexpr int kRows = 64;  // whose numbers threads share at a time
+  constexpr int kBatch = 4;  // rows that are loaded before one is added
+  HT_SHARED(float[kRows], means);
+  HT_SHARED(float[kRows], inverses);
+  const int t = threadIdx.x;
   const int64_t length = shape.length();
   const int64_t blocks = CeilDiv(length, kThreads);
   const int64_t piece = blockIdx.x / blocks;
-  const int64_t i = blockIdx.x % blocks * kThreads + threadIdx.x;
-  if (i >= length) return;
+  const int64_t i = blockIdx.x % blocks * kThreads + t;
   const int64_t first = piece * rows, rest = shape.rows - first;
   const int64_t end = first + (rest < rows ? rest : rows);
   float by_scale = 0, by_bias = 0;
-  for (int64_t r = first; r < end; ++r) {
-    const float g = LoadOne(data.y_dtype, data.y_grad, r * length + i);
-    const float x = LoadOne(data.x_dtype, data.x, r * length + i);
-    by_scale += g * ((x - data.MeanOf(r)) * data.InverseOf(r));
-    by_bias += g;
+  for (int64_t begin = first; begin < end; begin += kRows) {
+    const int n = static_cast<int>(end - begin < kRows ? end - begin : kRows);
+    if (t < n) {
+      means[t] = data.MeanOf(begin + t);
+      inverses[t] = data.InverseOf(begin + t);
+    }
+    __syncthreads();
+    for (int r = 0; r < n && i < length; r += kBatch) {
+      Raw g[kBatch], x[kBatch];
+#pragma unroll
+      for (int k = 0; k < kBatch && r + k < n; ++k) {
+        const int64_t at = (begin + r + k) * length + i;
+        g[k] = LoadRaw<1>(data.y_dtype, data.y_grad, at);
+        x[k] = LoadRaw<1>(data.x_dtype, data.x, at);
+      }
+#pragma unroll
+      for (int k = 0; k < kBatch && r + k < n; ++k) {
+        float y_grad[1], value[1];
+        Unpack(data.y_dtype, g[k], y_grad);
+        Unpack(data.x_dtype, x[k], value);
+        by_scale += y_grad[0] * ((value[0] - means[r + k]) * inverses[r + k]);
+        by_bias += y_grad[0];
+      }
+    }
+    __syncthreads();  // before those of the next rows
   }
+  if (i >= length) return;
   partial[piece * length + i] = by_scale;
   partial[(pieces + piece) * length + i] = by_bias;
 }

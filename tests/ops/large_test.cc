@@ -302,6 +302,21 @@ TEST(LargeTest, RowNorms) {
   }
 }
 
+// Pieces of more rows than share their numbers at a time.
+TEST(LargeTest, RowNormOfManyRows) {
+  const int64_t rows = 18001, length = 3;
+  Large("layer_norm_grad")
+      .In("X", kF16, {rows, length})
+      .In("YGrad", kF16, {rows, length})
+      .In("Scale", kF32, {length})
+      .In("Mean", kF32, {rows})
+      .In("Variance", kF32, {rows}, Positive(rows))
+      .Out("XGrad")
+      .Out("ScaleGrad")
+      .Out("BiasGrad")
+      .Expect({64, 1e-4});  // sums of 18,001 products around 0
+}
+
 TEST(LargeTest, TopK) {
   for (DType dtype : Floats()) {
     for (int64_t classes : {10, 1000, 1003}) {
