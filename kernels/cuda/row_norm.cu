@@ -263,14 +263,18 @@ __global__ void __launch_bounds__(kThreads)
   partial[shape.rows * shape.channels + channel] = by_bias;
 }
 
+// A thread for each of n scales, then for each of n biases; null: not wanted.
 __global__ void __launch_bounds__(kThreads)
-    AddPieces(const float* partial, int64_t pieces, int64_t n, float* sums) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= n) return;
+    AddPieces(const float* partial, int64_t pieces, int64_t n, float* by_scale,
+              float* by_bias) {
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const bool bias = at >= n;
+  const int64_t i = bias ? at - n : at;
+  float* const sums = bias ? by_bias : by_scale;
+  if (i >= n || sums == nullptr) return;
+  const float* const from = partial + (bias ? pieces * n : 0) + i;
   double sum = 0;
-  for (int64_t p = 0; p < pieces; ++p) {
-    sum += static_cast<double>(partial[p * n + i]);
-  }
+  for (int64_t p = 0; p < pieces; ++p) sum += static_cast<double>(from[p * n]);
   sums[i] = static_cast<float>(sum);
 }
 
@@ -318,13 +322,12 @@ struct RowNormBackward {
       launch(ChannelPieces, shape.rows * shape.channels,
              RowThreads(shape.inner, 1), shape, data, partial);
     }
-    const auto add = [&](int output, const float* from) {
-      if (output < 0) return;
-      launch(AddPieces, CeilDiv(n, kThreads), kThreads, from, pieces, n,
-             Out(b, output));
+    const auto sums = [&b](int output) {
+      return output < 0 ? nullptr : Out(b, output);
     };
-    add(norm.scale_grad, partial);
-    add(norm.bias_grad, partial + pieces * n);
+    launch(AddPieces, CeilDiv(2 * n, kThreads), kThreads,
+           static_cast<const float*>(partial), pieces, n, sums(norm.scale_grad),
+           sums(norm.bias_grad));
   }
 };
 
