@@ -39,6 +39,17 @@ TEST(LargeLookupTest, GatherGrad) {
   }
 }
 
+// More blocks of keys than one sum over their counts takes, and three digits.
+TEST(LargeLookupTest, GatherGradOfManyNumbers) {
+  const int64_t numbers = 20001, rows = 70000;
+  Large("gather_grad")
+      .In("X", kF32, {rows, 1})
+      .In("Index", DType::kI64, {numbers}, Whole(numbers, rows))
+      .In("OutGrad", kF32, {numbers, 1})
+      .Out("XGrad")
+      .Expect(kSame);
+}
+
 TEST(LargeLookupTest, Scatter) {
   for (DType dtype : Floats()) {
     for (const auto& [numbers, rows] : kNumbersAndRows) {
