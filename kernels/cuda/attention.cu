@@ -15,9 +15,11 @@ struct RunningRows {
 
 // Of a tile's products of the warp's rows the weights, without dropout, in
 // `products`; rescales what was added up before.
-HT_DEVICE void RunSoftmax(const AttentionData& data, const BlockPlace& place,
-                          int64_t column, float (&products)[kOwn],
-                          RunningRows& running, SliceSums& sums) {
+template <int kSlice>
+HT_DEVICE void RunSoftmax(const AttentionData& data,
+                          const BlockPlace<kSlice>& place, int64_t column,
+                          float (&products)[kOwn], RunningRows& running,
+                          SliceSums<kSlice>& sums) {
   const int warp = threadIdx.x / kWarp;
   for (int i = 0; i < kOwn; ++i) {
     const float score = data.Score(products[i], place.sample, place.head,
@@ -28,27 +30,28 @@ HT_DEVICE void RunSoftmax(const AttentionData& data, const BlockPlace& place,
     const float factor = functors::Exp(running.most[i] - base);
     running.most[i] = most;
     running.sums[i] = running.sums[i] * factor + CombineWarp(weight, Plus());
-    for (int part = 0; part < kLaneParts; ++part) sums[i][part] *= factor;
+    for (int part = 0; part < kSlice / kWarp; ++part) sums[i][part] *= factor;
     products[i] = weight;
   }
 }
 
+template <int kSlice>
 __global__ void __launch_bounds__(kAttentionThreads)
     AttentionTiles(const __grid_constant__ AttentionData data, void* out,
                    float* log_sum_exp) {
-  HT_SHARED(DepthTile, own_tile);
-  HT_SHARED(DepthTile, other_tile);
+  HT_SHARED(OwnTile, own_tile);
+  HT_SHARED(OtherTile, other_tile);
   HT_SHARED(WeightTile, weights);
-  HT_SHARED(SliceTile, tile);
+  HT_SHARED(SliceTile<kSlice>, tile);
   const AttentionShape& s = data.op.shape;
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  const BlockPlace place(s.rows, s.value_width, s.heads);
+  const BlockPlace<kSlice> place(s.rows, s.value_width, s.heads);
   const int64_t kv = place.head / s.group();
   const HeadRows q = data.Query(data.q, place.sample, place.head, s.width);
   const HeadRows k = data.Key(data.k, place.sample, kv, s.width);
   const HeadRows v = data.Key(data.v, place.sample, kv, s.value_width);
   RunningRows running;
-  SliceSums sums = {};
+  SliceSums<kSlice> sums = {};
   for (int i = 0; i < kOwn; ++i) {
     running.most[i] = -functors::Infinity();
     running.sums[i] = 0;
@@ -64,7 +67,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
           products[i] *
           data.Keep(place.sample, place.head, place.first + own, first + lane);
     }
-    AddTile(weights, v, first, place.slice, tile, sums);
+    AddTile<kSlice>(weights, v, first, place.slice, tile, sums);
   }
   const HeadRows to = data.Query(out, place.sample, place.head, s.value_width);
   for (int i = 0; i < kOwn; ++i) {
@@ -72,7 +75,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     const bool none =
         running.most[i] == -functors::Infinity() && running.sums[i] == 0;
     const float inverse = none ? 0.0f : 1.0f / running.sums[i];
-    for (int part = 0; part < kLaneParts; ++part) {
+    for (int part = 0; part < kSlice / kWarp; ++part) {
       to.Set(out, row, place.slice + part * kWarp + lane,
              sums[i][part] * inverse);
     }
@@ -89,10 +92,16 @@ __global__ void __launch_bounds__(kAttentionThreads)
 auto MakeAttention(const BoundOp& op) {
   return [attention = AttentionOp::Of(op)](const Buffers& b, Launcher& launch) {
     const AttentionShape& s = attention.shape;
-    launch(AttentionTiles,
-           BlockPlace::Blocks(s.rows, s.value_width, s.heads, s.batch),
-           kAttentionThreads, AttentionData::Of(attention, b), b.outputs[0],
-           b.outputs.size() < 2 ? nullptr : static_cast<float*>(b.outputs[1]));
+    float* const log_sum_exp =
+        b.outputs.size() < 2 ? nullptr : static_cast<float*>(b.outputs[1]);
+    WithSlice(s.value_width, [&](auto slice) {
+      constexpr int kSlice = decltype(slice)::value;
+      launch(
+          AttentionTiles<kSlice>,
+          BlockPlace<kSlice>::Blocks(s.rows, s.value_width, s.heads, s.batch),
+          kAttentionThreads, AttentionData::Of(attention, b), b.outputs[0],
+          log_sum_exp);
+    });
   };
 }
 

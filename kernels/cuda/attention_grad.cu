@@ -57,34 +57,37 @@ __global__ void __launch_bounds__(kAttentionThreads)
   if (threadIdx.x % kWarp == 0) grad.deltas[at] = sum;
 }
 
-HT_DEVICE void StoreSlice(const HeadRows& like, void* to, int64_t first,
-                          int64_t slice, const SliceSums& sums) {
+template <int kSlice>
+HT_DEVICE void StoreSlice(const HeadRows& like, void* to,
+                          const BlockPlace<kSlice>& place,
+                          const SliceSums<kSlice>& sums) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   for (int i = 0; i < kOwn; ++i) {
-    for (int part = 0; part < kLaneParts; ++part) {
-      like.Set(to, first + warp * kOwn + i, slice + part * kWarp + lane,
-               sums[i][part]);
+    for (int part = 0; part < kSlice / kWarp; ++part) {
+      like.Set(to, place.first + warp * kOwn + i,
+               place.slice + part * kWarp + lane, sums[i][part]);
     }
   }
 }
 
+template <int kSlice>
 __global__ void __launch_bounds__(kAttentionThreads)
     QueryGradTiles(const __grid_constant__ GradData grad, void* q_grad) {
-  HT_SHARED(DepthTile, own_tile);
-  HT_SHARED(DepthTile, other_tile);
+  HT_SHARED(OwnTile, own_tile);
+  HT_SHARED(OtherTile, other_tile);
   HT_SHARED(WeightTile, score_grads);
-  HT_SHARED(SliceTile, tile);
+  HT_SHARED(SliceTile<kSlice>, tile);
   const AttentionData& data = grad.data;
   const AttentionShape& s = data.op.shape;
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  const BlockPlace place(s.rows, s.width, s.heads);
+  const BlockPlace<kSlice> place(s.rows, s.width, s.heads);
   const int64_t kv = place.head / s.group();
   const HeadRows q = data.Query(data.q, place.sample, place.head, s.width);
   const HeadRows out_grad =
       data.Query(grad.out_grad, place.sample, place.head, s.value_width);
   const HeadRows k = data.Key(data.k, place.sample, kv, s.width);
   const HeadRows v = data.Key(data.v, place.sample, kv, s.value_width);
-  SliceSums sums = {};
+  SliceSums<kSlice> sums = {};
   const int64_t columns = s.ColumnsOf(place.first + kTile - 1);
   for (int64_t first = 0; first < columns; first += kTile) {
     float products[kOwn], grads[kOwn];
@@ -97,29 +100,30 @@ __global__ void __launch_bounds__(kAttentionThreads)
                  place.first + own, first + lane, &weight,
                  &score_grads[own][lane]);
     }
-    AddTile(score_grads, k, first, place.slice, tile, sums);
+    AddTile<kSlice>(score_grads, k, first, place.slice, tile, sums);
   }
-  StoreSlice(q, q_grad, place.first, place.slice, sums);
+  StoreSlice(q, q_grad, place, sums);
 }
 
 // Heads are those of K here; each block goes over the heads of Q that share
 // one.
+template <int kSlice>
 __global__ void __launch_bounds__(kAttentionThreads)
     KeyGradTiles(const __grid_constant__ GradData grad, void* k_grad,
                  void* v_grad) {
-  HT_SHARED(DepthTile, own_tile);
-  HT_SHARED(DepthTile, other_tile);
+  HT_SHARED(OwnTile, own_tile);
+  HT_SHARED(OtherTile, other_tile);
   HT_SHARED(WeightTile, weights);
   HT_SHARED(WeightTile, score_grads);
-  HT_SHARED(SliceTile, tile);
+  HT_SHARED(SliceTile<kSlice>, tile);
   const AttentionData& data = grad.data;
   const AttentionShape& s = data.op.shape;
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const int64_t widest = s.width > s.value_width ? s.width : s.value_width;
-  const BlockPlace place(s.columns, widest, s.kv_heads);
+  const BlockPlace<kSlice> place(s.columns, widest, s.kv_heads);
   const HeadRows k = data.Key(data.k, place.sample, place.head, s.width);
   const HeadRows v = data.Key(data.v, place.sample, place.head, s.value_width);
-  SliceSums k_sums = {}, v_sums = {};
+  SliceSums<kSlice> k_sums = {}, v_sums = {};
   const int64_t group = s.group();
   for (int64_t head = place.head * group; head < (place.head + 1) * group;
        ++head) {
@@ -139,12 +143,12 @@ __global__ void __launch_bounds__(kAttentionThreads)
                    place.first + own, &weights[own][lane],
                    &score_grads[own][lane]);
       }
-      AddTile(weights, out_grad, first, place.slice, tile, v_sums);
-      AddTile(score_grads, q, first, place.slice, tile, k_sums);
+      AddTile<kSlice>(weights, out_grad, first, place.slice, tile, v_sums);
+      AddTile<kSlice>(score_grads, q, first, place.slice, tile, k_sums);
     }
   }
-  StoreSlice(k, k_grad, place.first, place.slice, k_sums);
-  StoreSlice(v, v_grad, place.first, place.slice, v_sums);
+  StoreSlice(k, k_grad, place, k_sums);
+  StoreSlice(v, v_grad, place, v_sums);
 }
 
 struct AttentionGrad {
@@ -159,13 +163,19 @@ struct AttentionGrad {
     launch(RowDeltas,
            CeilDiv(s.batch * s.heads * s.rows, kAttentionThreads / kWarp),
            kAttentionThreads, grad);
-    launch(QueryGradTiles,
-           BlockPlace::Blocks(s.rows, s.width, s.heads, s.batch),
-           kAttentionThreads, grad, b.outputs[0]);
-    launch(KeyGradTiles,
-           BlockPlace::Blocks(s.columns, std::max(s.width, s.value_width),
-                              s.kv_heads, s.batch),
-           kAttentionThreads, grad, b.outputs[1], b.outputs[2]);
+    WithSlice(s.width, [&](auto slice) {
+      constexpr int kSlice = decltype(slice)::value;
+      launch(QueryGradTiles<kSlice>,
+             BlockPlace<kSlice>::Blocks(s.rows, s.width, s.heads, s.batch),
+             kAttentionThreads, grad, b.outputs[0]);
+    });
+    const int64_t widest = std::max(s.width, s.value_width);
+    WithSlice(widest, [&](auto slice) {
+      constexpr int kSlice = decltype(slice)::value;
+      launch(KeyGradTiles<kSlice>,
+             BlockPlace<kSlice>::Blocks(s.columns, widest, s.kv_heads, s.batch),
+             kAttentionThreads, grad, b.outputs[1], b.outputs[2]);
+    });
   }
 };
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/attention_data.h"
+#include "kernels/cuda/attention_place.h"
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/launch.h"
 
@@ -14,33 +15,43 @@ namespace halftone {
 namespace kernels {
 namespace cuda {
 
-inline constexpr int kTile = 32;                // rows, and columns
-inline constexpr int kOwn = 4;                  // of a warp
-inline constexpr int kAttentionThreads = 256;   // kTile / kOwn warps
-inline constexpr int kDepth = 64;               // of a product, at a time
-inline constexpr int kSlice = 128;              // elements of an output's rows
-inline constexpr int kLaneParts = kSlice / 32;  // of a lane
+inline constexpr int kOwn = 4;                 // of a warp
+inline constexpr int kAttentionThreads = 256;  // kTile / kOwn warps
+inline constexpr int kDepth = 64;              // of a product, at a time
 
-// A tile of rows as a product reads it: a column more, so that lanes that read
-// a column do not wait for each other.
-using DepthTile = float[kTile][kDepth + 1];
+// Rows of a product: those that all lanes of a warp read together, and those
+// of its lanes, a column more, so that these do not wait for each other.
+using OwnTile = float[kTile][kDepth];
+using OtherTile = float[kTile][kDepth + 1];
+using WeightTile = float[kTile][kTile];
+// Elements of an output's rows, 64 or 128 at a time, and a thread's part of
+// the sums of 4 rows.
+template <int kSlice>
 using SliceTile = float[kTile][kSlice];
-using WeightTile = float[kTile][kTile + 1];
+template <int kSlice>
+using SliceSums = float[kOwn][kSlice / kWarp];
+
+// tile[row][i] = element `from` + i of row `first` + row, for i < kWidth.
+template <int kWidth, int kStride>
+HT_DEVICE void LoadTile(const HeadRows& rows, int64_t first, int64_t from,
+                        float (&tile)[kTile][kStride]) {
+  for (int at = threadIdx.x; at < kTile * kWidth; at += kAttentionThreads) {
+    tile[at / kWidth][at % kWidth] =
+        rows.At(first + at / kWidth, from + at % kWidth);
+  }
+}
 
 // products[i] = own row (4 * warp + i) of `own` from `first_own` times this
 // lane's row of `other` from `first_other`. All threads of the block call it.
 HT_DEVICE void MultiplyTile(const HeadRows& own, int64_t first_own,
                             const HeadRows& other, int64_t first_other,
-                            DepthTile& own_tile, DepthTile& other_tile,
+                            OwnTile& own_tile, OtherTile& other_tile,
                             float (&products)[kOwn]) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   for (int i = 0; i < kOwn; ++i) products[i] = 0;
   for (int64_t depth = 0; depth < own.width; depth += kDepth) {
-    for (int at = threadIdx.x; at < kTile * kDepth; at += kAttentionThreads) {
-      const int row = at / kDepth, k = at % kDepth;
-      own_tile[row][k] = own.At(first_own + row, depth + k);
-      other_tile[row][k] = other.At(first_other + row, depth + k);
-    }
+    LoadTile<kDepth>(own, first_own, depth, own_tile);
+    LoadTile<kDepth>(other, first_other, depth, other_tile);
     __syncthreads();
 #pragma unroll 8
     for (int k = 0; k < kDepth; ++k) {
@@ -53,23 +64,19 @@ HT_DEVICE void MultiplyTile(const HeadRows& own, int64_t first_own,
   }
 }
 
-// A thread's part of a slice of 4 output rows.
-using SliceSums = float[kOwn][kLaneParts];
-
 // sums += weights of the warp's own rows times the rows of `other` from
 // `first` on, their elements [slice, slice + kSlice). All threads of the block
 // call it, after they wrote `weights`, without a barrier in between.
+template <int kSlice>
 HT_DEVICE void AddTile(const WeightTile& weights, const HeadRows& other,
-                       int64_t first, int64_t slice, SliceTile& tile,
-                       SliceSums& sums) {
+                       int64_t first, int64_t slice,
+                       float (&tile)[kTile][kSlice], SliceSums<kSlice>& sums) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  for (int at = threadIdx.x; at < kTile * kSlice; at += kAttentionThreads) {
-    tile[at / kSlice][at % kSlice] =
-        other.At(first + at / kSlice, slice + at % kSlice);
-  }
+  LoadTile<kSlice>(other, first, slice, tile);
   __syncthreads();
+#pragma unroll 8
   for (int j = 0; j < kTile; ++j) {
-    for (int part = 0; part < kLaneParts; ++part) {
+    for (int part = 0; part < kSlice / kWarp; ++part) {
       const float y = tile[j][part * kWarp + lane];
       for (int i = 0; i < kOwn; ++i) {
         sums[i][part] += weights[warp * kOwn + i][j] * y;
@@ -78,27 +85,6 @@ HT_DEVICE void AddTile(const WeightTile& weights, const HeadRows& other,
   }
   __syncthreads();
 }
-
-// Which tile and slice of which head a block has.
-struct BlockPlace {
-  int64_t slice, first, head, sample;
-
-  HT_DEVICE BlockPlace(int64_t length, int64_t width, int64_t heads) {
-    const int64_t slices = CeilDiv(width, kSlice);
-    const int64_t tiles = CeilDiv(length, kTile);
-    int64_t at = blockIdx.x;
-    slice = at % slices * kSlice;
-    at /= slices;
-    first = at % tiles * kTile;
-    at /= tiles;
-    head = at % heads;
-    sample = at / heads;
-  }
-  static int64_t Blocks(int64_t length, int64_t width, int64_t heads,
-                        int64_t samples) {
-    return CeilDiv(width, kSlice) * CeilDiv(length, kTile) * heads * samples;
-  }
-};
 
 }  // namespace cuda
 }  // namespace kernels
