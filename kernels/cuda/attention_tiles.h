@@ -10,6 +10,7 @@
 #include "kernels/cuda/attention_place.h"
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/functors/math.h"
 
 namespace halftone {
 namespace kernels {
@@ -57,7 +58,8 @@ HT_DEVICE void MultiplyTile(const HeadRows& own, int64_t first_own,
     for (int k = 0; k < kDepth; ++k) {
       const float y = other_tile[lane][k];
       for (int i = 0; i < kOwn; ++i) {
-        products[i] += own_tile[warp * kOwn + i][k] * y;
+        products[i] =
+            functors::Fma(own_tile[warp * kOwn + i][k], y, products[i]);
       }
     }
     __syncthreads();
@@ -79,7 +81,8 @@ HT_DEVICE void AddTile(const WeightTile& weights, const HeadRows& other,
     for (int part = 0; part < kSlice / kWarp; ++part) {
       const float y = tile[j][part * kWarp + lane];
       for (int i = 0; i < kOwn; ++i) {
-        sums[i][part] += weights[warp * kOwn + i][j] * y;
+        sums[i][part] =
+            functors::Fma(weights[warp * kOwn + i][j], y, sums[i][part]);
       }
     }
   }
