@@ -36,7 +36,7 @@ HT_DEVICE void RunSoftmax(const AttentionData& data,
 }
 
 template <int kSlice>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, kBlocks)
     AttentionTiles(const __grid_constant__ AttentionData data, void* out,
                    float* log_sum_exp) {
   HT_SHARED(OwnTile, own_tile);

@@ -71,7 +71,7 @@ HT_DEVICE void StoreSlice(const HeadRows& like, void* to,
 }
 
 template <int kSlice>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, kBlocks)
     QueryGradTiles(const __grid_constant__ GradData grad, void* q_grad) {
   HT_SHARED(OwnTile, own_tile);
   HT_SHARED(OtherTile, other_tile);
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
 // Heads are those of K here; each block goes over the heads of Q that share
 // one.
 template <int kSlice>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, kBlocks)
     KeyGradTiles(const __grid_constant__ GradData grad, void* k_grad,
                  void* v_grad) {
   HT_SHARED(OwnTile, own_tile);

@@ -18,6 +18,7 @@ namespace cuda {
 
 inline constexpr int kOwn = 4;                 // of a warp
 inline constexpr int kAttentionThreads = 256;  // kTile / kOwn warps
+inline constexpr int kBlocks = 3;              // on a processor, or more
 inline constexpr int kDepth = 64;              // of a product, at a time
 
 // Rows of a product: those that all lanes of a warp read together, and those
@@ -32,13 +33,26 @@ using SliceTile = float[kTile][kSlice];
 template <int kSlice>
 using SliceSums = float[kOwn][kSlice / kWarp];
 
-// tile[row][i] = element `from` + i of row `first` + row, for i < kWidth.
+// tile[row][i] = element `from` + i of row `first` + row, for i < kWidth; 0
+// beyond the edges. None of a thread's loads, down a column, waits for another.
 template <int kWidth, int kStride>
 HT_DEVICE void LoadTile(const HeadRows& rows, int64_t first, int64_t from,
                         float (&tile)[kTile][kStride]) {
-  for (int at = threadIdx.x; at < kTile * kWidth; at += kAttentionThreads) {
-    tile[at / kWidth][at % kWidth] =
-        rows.At(first + at / kWidth, from + at % kWidth);
+  constexpr int kStep = kAttentionThreads / kWidth, kEach = kTile / kStep;
+  const int row = threadIdx.x / kWidth, i = threadIdx.x % kWidth;
+  const int64_t at = rows.offset + (first + row) * rows.stride + from + i;
+  const int64_t below = from + i < rows.width ? rows.length - first - row : 0;
+  Raw raw[kEach] = {};
+#pragma unroll
+  for (int j = 0; j < kEach; ++j) {
+    if (j * kStep >= below) continue;
+    raw[j] = LoadRaw<1>(rows.dtype, rows.data, at + j * kStep * rows.stride);
+  }
+#pragma unroll
+  for (int j = 0; j < kEach; ++j) {
+    float x[1];
+    Unpack(rows.dtype, raw[j], x);
+    tile[row + j * kStep][i] = x[0];
   }
 }
 
