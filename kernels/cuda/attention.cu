@@ -1,5 +1,6 @@
 // Attention in tiles with a running softmax: Dao et al., "FlashAttention: Fast
 // and Memory-Efficient Exact Attention with IO-Awareness", 2022.
+#include "kernels/cuda/attention_dropout.h"
 #include "kernels/cuda/attention_tiles.h"
 #include "kernels/cuda/register_all.h"
 
@@ -50,6 +51,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocks)
   const HeadRows q = data.Query(data.q, place.sample, place.head, s.width);
   const HeadRows k = data.Key(data.k, place.sample, kv, s.width);
   const HeadRows v = data.Key(data.v, place.sample, kv, s.value_width);
+  const HeadDropout dropout(data, place.sample, place.head);
   RunningRows running;
   SliceSums<kSlice> sums = {};
   for (int i = 0; i < kOwn; ++i) {
@@ -61,11 +63,10 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocks)
     float products[kOwn];
     MultiplyTile(q, place.first, k, first, own_tile, other_tile, products);
     RunSoftmax(data, place, first + lane, products, running, sums);
+    float keep[kOwn];
+    dropout.OfRows(place.first + warp * kOwn, first + lane, keep);
     for (int i = 0; i < kOwn; ++i) {
-      const int own = warp * kOwn + i;
-      weights[own][lane] =
-          products[i] *
-          data.Keep(place.sample, place.head, place.first + own, first + lane);
+      weights[warp * kOwn + i][lane] = products[i] * keep[i];
     }
     AddTile<kSlice>(weights, v, first, place.slice, tile, sums);
   }

@@ -1,12 +1,10 @@
-// What the kernels of attention read: heads of its operands, scores, draws.
+// What the kernels of attention read: heads of its operands, scores.
 #ifndef HALFTONE_KERNELS_CUDA_ATTENTION_DATA_H_
 #define HALFTONE_KERNELS_CUDA_ATTENTION_DATA_H_
 
 #include <cstdint>
 
-#include "graph/base/philox.h"
 #include "kernels/common/attention.h"
-#include "kernels/cuda/random.h"
 #include "kernels/cuda/vector.h"
 #include "kernels/functors/math.h"
 #include "kernels/kernel.h"
@@ -89,20 +87,6 @@ struct AttentionData {
       return static_cast<const bool*>(mask)[at] ? score : -functors::Infinity();
     }
     return score + LoadOne(op.mask_dtype, mask, at);
-  }
-
-  // What dropout multiplies a weight by.
-  HT_DEVICE float Keep(int64_t sample, int64_t head, int64_t row,
-                       int64_t column) const {
-    if (seed == nullptr) return 1.0f;
-    const int64_t element =
-        op.shape.RowOf(0, head, row) * op.shape.columns + column;
-    const Philox4 draw =
-        PhiloxDraw(PhiloxKey(static_cast<uint64_t>(*seed), op.stream),
-                   static_cast<uint64_t>(*step),
-                   static_cast<uint64_t>(*first_sample + sample),
-                   static_cast<uint32_t>(element / 4));
-    return op.dropout(1.0f, WordOf(draw, element));
   }
 };
 

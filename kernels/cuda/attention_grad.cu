@@ -4,6 +4,7 @@
 // Attention with Better Parallelism and Work Partitioning", 2023.
 #include <algorithm>
 
+#include "kernels/cuda/attention_dropout.h"
 #include "kernels/cuda/attention_tiles.h"
 #include "kernels/cuda/register_all.h"
 
@@ -20,15 +21,14 @@ struct GradData {
 
   // Of the products of a query with a key and of a gradient with a value: the
   // weight that V was multiplied by, and the gradient of the product.
-  HT_DEVICE void Weigh(float product, float grad, int64_t sample, int64_t head,
-                       int64_t row, int64_t column, float* weight,
+  HT_DEVICE void Weigh(float product, float grad, float keep, int64_t sample,
+                       int64_t head, int64_t row, int64_t column, float* weight,
                        float* score_grad) const {
     const AttentionShape& s = data.op.shape;
     const float score = data.Score(product, sample, head, row, column);
     *weight = *score_grad = 0;
     if (score == -functors::Infinity()) return;
     const int64_t at = s.RowOf(sample, head, row);
-    const float keep = data.Keep(sample, head, row, column);
     const float p = functors::Exp(score - log_sum_exp[at]);
     *weight = p * keep;
     *score_grad = p * (grad * keep - deltas[at]) * s.scale;
@@ -87,16 +87,18 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocks)
       data.Query(grad.out_grad, place.sample, place.head, s.value_width);
   const HeadRows k = data.Key(data.k, place.sample, kv, s.width);
   const HeadRows v = data.Key(data.v, place.sample, kv, s.value_width);
+  const HeadDropout dropout(data, place.sample, place.head);
   SliceSums<kSlice> sums = {};
   const int64_t columns = s.ColumnsOf(place.first + kTile - 1);
   for (int64_t first = 0; first < columns; first += kTile) {
-    float products[kOwn], grads[kOwn];
+    float products[kOwn], grads[kOwn], keep[kOwn];
     MultiplyTile(q, place.first, k, first, own_tile, other_tile, products);
     MultiplyTile(out_grad, place.first, v, first, own_tile, other_tile, grads);
+    dropout.OfRows(place.first + warp * kOwn, first + lane, keep);
     for (int i = 0; i < kOwn; ++i) {
       const int own = warp * kOwn + i;
       float weight;
-      grad.Weigh(products[i], grads[i], place.sample, place.head,
+      grad.Weigh(products[i], grads[i], keep[i], place.sample, place.head,
                  place.first + own, first + lane, &weight,
                  &score_grads[own][lane]);
     }
@@ -130,17 +132,19 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocks)
     const HeadRows q = data.Query(data.q, place.sample, head, s.width);
     const HeadRows out_grad =
         data.Query(grad.out_grad, place.sample, head, s.value_width);
+    const HeadDropout dropout(data, place.sample, head);
     // Rows before look at no column of the tile.
     for (int64_t first = s.causal ? place.first : 0; first < s.rows;
          first += kTile) {
-      float products[kOwn], grads[kOwn];
+      float products[kOwn], grads[kOwn], keep[kOwn];
       MultiplyTile(k, place.first, q, first, own_tile, other_tile, products);
       MultiplyTile(v, place.first, out_grad, first, own_tile, other_tile,
                    grads);
+      dropout.OfColumns(first + lane, place.first + warp * kOwn, keep);
       for (int i = 0; i < kOwn; ++i) {
         const int own = warp * kOwn + i;
-        grad.Weigh(products[i], grads[i], place.sample, head, first + lane,
-                   place.first + own, &weights[own][lane],
+        grad.Weigh(products[i], grads[i], keep[i], place.sample, head,
+                   first + lane, place.first + own, &weights[own][lane],
                    &score_grads[own][lane]);
       }
       AddTile<kSlice>(weights, out_grad, first, place.slice, tile, v_sums);
