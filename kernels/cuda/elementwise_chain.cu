@@ -61,16 +61,19 @@ HT_DEVICE void Apply(const Step& step, float (&a)[V], const float (&b)[V]) {
   }
 }
 
-// a = step(a, b).
-template <int V, size_t... I>
-HT_DEVICE void Run(const Step& step, float (&a)[V], const float (&b)[V],
-                   std::index_sequence<I...>) {
-  (void)((step.code == I
-              ? (Apply<V, std::tuple_element_t<I, ElementwiseFunctors>>(step, a,
-                                                                        b),
-                 true)
-              : false) ||
-         ...);
+// a = step(a, b), whose functor is one of [kFirst, kEnd) in the list.
+template <int V, size_t kFirst = 0, size_t kEnd = kElementwiseFunctorCount>
+HT_DEVICE void Run(const Step& step, float (&a)[V], const float (&b)[V]) {
+  if constexpr (kEnd - kFirst == 1) {
+    Apply<V, std::tuple_element_t<kFirst, ElementwiseFunctors>>(step, a, b);
+  } else {
+    constexpr size_t kMiddle = (kFirst + kEnd) / 2;
+    if (step.code < kMiddle) {
+      Run<V, kFirst, kMiddle>(step, a, b);
+    } else {
+      Run<V, kMiddle, kEnd>(step, a, b);
+    }
+  }
 }
 
 struct ChainBody {
@@ -101,7 +104,7 @@ struct ChainBody {
       float a[V], b[V];
       Read(step[s].a, i, loaded, before, kept, a);
       Read(step[s].b, i, loaded, before, kept, b);
-      Run(step[s], a, b, Places());
+      if (step[s].code != kSame) Run(step[s], a, b);
       if (step[s].round) Unpack(dtype, Pack(dtype, a), a);
 #pragma unroll
       for (int k = 0; k < V; ++k) before[k] = a[k];
