@@ -72,13 +72,28 @@ struct RowOf {
     Load(i, x);
     return x[0];
   }
-  // visit(i, x) for this thread's vectors [i, i + V).
+  // visit(i, x) for this thread's vectors [i, i + V). Single elements are
+  // loaded four at a time.
   template <int V, typename Visit>
   HT_DEVICE void ForEach(const Visit& visit) const {
-    for (int64_t i = threadIdx.x * V; i < length; i += blockDim.x * V) {
-      float x[V];
-      Load(i, x);
-      visit(i, x);
+    constexpr int kAhead = V == 1 ? 4 : 1;
+    const int64_t step = blockDim.x * V;
+    for (int64_t i = threadIdx.x * V; i < length; i += kAhead * step) {
+      Raw raw[kAhead];
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        const int64_t at = i + u * step;
+        if (at < length) raw[u] = LoadRaw<V>(dtype, data, offset + at * stride);
+      }
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        const int64_t at = i + u * step;
+        if (at >= length) break;
+        float x[V];
+        Unpack(dtype, raw[u], x);
+        read(x);
+        visit(at, x);
+      }
     }
   }
   template <int V>
