@@ -9,7 +9,10 @@
 // say little. `first_ms` is what a size took that no memory was there for;
 // run each size in a process of its own for it:
 //   passes_benchmark --benchmark_filter=unfused/1000000
+#include <malloc.h>
+
 #include <chrono>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,7 +22,6 @@
 #include "benchmark/benchmark.h"
 #include "graph/base/check.h"
 #include "graph/base/dtype.h"
-#include "graph/base/system/heap.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "passes/options/options.h"
@@ -123,13 +125,9 @@ double CompileNew(int ops, bool fused) {
       .count();
 }
 
-// Once, as `halftone compile` does.
 void KeepMemory() {
-  static const bool kept = [] {
-    KeepHeap(int64_t{1} << 30);
-    return true;
-  }();
-  benchmark::DoNotOptimize(kept);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_MMAP_MAX, 0);
 }
 
 void Passes(benchmark::State& state, bool fused) {
