@@ -21,17 +21,6 @@
 namespace halftone {
 namespace runtime {
 
-// How long a rank waits for what is done elsewhere.
-struct WaitLimit {
-  // The same for both; a duration is a limit.
-  WaitLimit(absl::Duration limit) : alone(limit), together(limit) {}
-  WaitLimit(absl::Duration alone, absl::Duration together)
-      : alone(alone), together(together) {}
-
-  absl::Duration alone;     // while another rank does not wait for it
-  absl::Duration together;  // while all ranks do: nobody is to blame
-};
-
 enum class ReduceOp : uint8_t { kSum, kMax, kMin };
 
 // Calls must be made by all ranks in the same order. After an error, or after
@@ -87,11 +76,10 @@ class Communicator {
   // until `done`, which never blocks, says true. Its errors are handed on,
   // those of class kCommunication with what is known of the peers. Fails as a
   // collective called `what` does: a rank is gone, aborted, or, after
-  // `limit.alone`, is named as not being in such a wait; if all are, that time
-  // begins anew until `limit.together` is over. An error of `done` of another
-  // class leaves this communicator usable.
+  // `timeout`, is named as not being in such a wait. An error of `done` of
+  // another class leaves this communicator usable.
   virtual absl::Status Await(
-      absl::string_view what, WaitLimit limit,
+      absl::string_view what, absl::Duration timeout,
       const std::function<absl::StatusOr<bool>()>& done) = 0;
   // Makes all ranks' pending and later calls fail, as far as it can reach.
   virtual void Abort(const absl::Status& reason) = 0;

@@ -50,9 +50,9 @@ class ForwardingCommunicator : public Communicator {
     return inner_->Allocate(bytes);
   }
   absl::Status Await(
-      absl::string_view what, WaitLimit limit,
+      absl::string_view what, absl::Duration timeout,
       const std::function<absl::StatusOr<bool>()>& done) override {
-    return inner_->Await(what, limit, done);
+    return inner_->Await(what, timeout, done);
   }
   void Abort(const absl::Status& reason) override { inner_->Abort(reason); }
   void OnAbort(std::function<bool()> drop) override {

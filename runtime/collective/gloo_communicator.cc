@@ -71,7 +71,7 @@ GlooCommunicator::GlooCommunicator(std::unique_ptr<Meeting> meeting,
       std::move(watcher), rank, meeting_->store_keeper(),
       RunWatch::Callbacks{
           [this](const RunFailure& failure) { OnFailure(failure); },
-          [this](int64_t inquiry) { return StatusText(inquiry); }});
+          [this] { return StatusText(); }});
 }
 
 GlooCommunicator::~GlooCommunicator() {
@@ -223,17 +223,16 @@ absl::Status GlooCommunicator::Barrier() {
 }
 
 absl::Status GlooCommunicator::Await(
-    absl::string_view what, WaitLimit limit,
+    absl::string_view what, absl::Duration timeout,
     const std::function<absl::StatusOr<bool>()>& done) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (!failed_.ok()) return failed_;
   awaited_ = std::string(what);
   inside_ = true;
   begun_ = MonotonicTime::Now();
-  limit_ = limit.alone;
+  limit_ = timeout;
   absl::StatusOr<bool> is_done = false;
-  while (reason_.empty() &&
-         (MonotonicTime::Now() - begun_ < limit_ || GoesOn(limit, lock))) {
+  while (reason_.empty() && MonotonicTime::Now() - begun_ < timeout) {
     lock.unlock();
     is_done = done();
     lock.lock();
@@ -251,20 +250,6 @@ absl::Status GlooCommunicator::Await(
   awaited_.clear();
   inside_ = false;
   return is_done.status();
-}
-
-bool GlooCommunicator::GoesOn(const WaitLimit& limit,
-                              std::unique_lock<std::mutex>& lock) {
-  if (limit_ >= limit.together) return false;
-  // One rank's question will do for all, as each hears of it by answering.
-  const bool asked = asked_ >= 0 && asked_at_ - begun_ > limit_ - limit.alone;
-  const int64_t inquiry = asked_;
-  lock.unlock();
-  const bool all_wait = (asked && LateAt(inquiry).suspects.empty()) ||
-                        InquireAboutLate().suspects.empty();
-  lock.lock();
-  if (all_wait) limit_ = std::min(limit_ + limit.alone, limit.together);
-  return all_wait;
 }
 
 void GlooCommunicator::Abort(const absl::Status& reason) {
@@ -367,32 +352,26 @@ RunFailure GlooCommunicator::ExplainBroken(const std::string& cause, int peer) {
   return {{peer}, absl::StrCat("connection to rank ", peer, " lost: ", cause)};
 }
 
-std::string GlooCommunicator::StatusText(int64_t inquiry) {
+std::string GlooCommunicator::StatusText() {
   std::lock_guard<std::mutex> lock(mutex_);
-  asked_ = inquiry;
-  asked_at_ = MonotonicTime::Now();
   return ToText(CollectiveStatus{inside_, calls_,
                                  calls_ == 0 && !inside_ ? "" : Doing()});
 }
 
 RunFailure GlooCommunicator::InquireAboutLate() {
-  return LateAt(Inquire(meeting_->store()).value_or(-1));
-}
-
-RunFailure GlooCommunicator::LateAt(int64_t inquiry) {
+  std::vector<std::string> keys;
+  for (int r = 0; r < world_size_; ++r) keys.push_back(StatusKey(r));
+  StoreClient& store = meeting_->store();
+  // Half the time that a collective has, so that short limits stay short.
+  const absl::Duration patience = std::min(kNews, timeout_ / 2);
+  if (Inquire(store).ok()) (void)store.Wait(keys, patience);
   std::vector<std::optional<CollectiveStatus>> all(world_size_);
-  if (inquiry >= 0) {
-    StoreClient& store = meeting_->store();
-    std::vector<std::string> keys;
-    for (int r = 0; r < world_size_; ++r) keys.push_back(StatusKey(r, inquiry));
-    // Half the time that a collective has, so that short limits stay short.
-    (void)store.Wait(keys, std::min(kNews, timeout_ / 2));
-    for (int r = 0; r < world_size_; ++r) {
-      absl::StatusOr<std::optional<std::string>> answer = store.Get(keys[r]);
-      if (answer.ok() && *answer) all[r] = CollectiveStatusFromText(**answer);
-    }
+  for (int r = 0; r < world_size_; ++r) {
+    absl::StatusOr<std::optional<std::string>> answer = store.Get(keys[r]);
+    if (answer.ok() && *answer) all[r] = CollectiveStatusFromText(**answer);
   }
   std::lock_guard<std::mutex> lock(mutex_);
+  // This rank's answer may be from an earlier inquiry.
   all[rank_] = CollectiveStatus{true, calls_, Doing()};
   return ExplainLate(rank_, all);
 }

@@ -57,7 +57,7 @@ class GlooCommunicator : public Communicator {
     return transfers().Allocate(bytes);
   }
   absl::Status Await(
-      absl::string_view what, WaitLimit limit,
+      absl::string_view what, absl::Duration timeout,
       const std::function<absl::StatusOr<bool>()>& done) override;
   void Abort(const absl::Status& reason) override;
 
@@ -82,18 +82,13 @@ class GlooCommunicator : public Communicator {
   std::string Doing() const;   // the call or wait under way; holds mutex_
   // The run's failure as the store tells it, waited for a moment.
   std::string AwaitReason(absl::Duration timeout);
-  // Whether a wait that has come to its limit goes on, with a later one; `lock`
-  // is given up meanwhile.
-  bool GoesOn(const WaitLimit& limit, std::unique_lock<std::mutex>& lock);
   // Asks where the others are; what it is that this rank waits for in vain.
   RunFailure InquireAboutLate();
-  // The same from what all say to an inquiry; none (-1): nobody answers.
-  RunFailure LateAt(int64_t inquiry);
   RunFailure ExplainBroken(const std::string& cause, int peer);
   // What the store keeps of a peer that has left; nothing: it has not.
   std::optional<std::string> WhyLeft(int peer);
   void OnFailure(const RunFailure& failure);
-  std::string StatusText(int64_t inquiry);
+  std::string StatusText();
 
   const int rank_;
   const int world_size_;
@@ -107,16 +102,14 @@ class GlooCommunicator : public Communicator {
   bool may_share_ = false;               // memory, where ranks can
   std::unique_ptr<Transfers> by_nodes_;  // null: at once; set once
   std::condition_variable changed_;
-  Call call_;               // under way, or the last one
-  int64_t calls_ = 0;       // begun
-  bool inside_ = false;     // of a call
-  MonotonicTime begun_;     // the call
-  absl::Duration limit_;    // of it
-  int64_t asked_ = -1;      // the last inquiry that this rank has answered
-  MonotonicTime asked_at_;  // when it did
-  std::string awaited_;     // instead of call_; empty: a call
-  std::string reason_;      // why the run fails; empty: it does not
-  absl::Status failed_;     // what every call returns from now on
+  Call call_;             // under way, or the last one
+  int64_t calls_ = 0;     // begun
+  bool inside_ = false;   // of a call
+  MonotonicTime begun_;   // the call
+  absl::Duration limit_;  // of it
+  std::string awaited_;   // instead of call_; empty: a call
+  std::string reason_;    // why the run fails; empty: it does not
+  absl::Status failed_;   // what every call returns from now on
 
   std::unique_ptr<RunWatch> watch_;  // ends first
 };

@@ -109,9 +109,9 @@ class InProcessCommunicator : public Communicator {
   }
 
   absl::Status Await(
-      absl::string_view what, WaitLimit limit,
+      absl::string_view what, absl::Duration timeout,
       const std::function<absl::StatusOr<bool>()>& done) override {
-    return group_->Await(rank_, what, limit, done);
+    return group_->Await(rank_, what, timeout, done);
   }
 
   void Abort(const absl::Status& reason) override {

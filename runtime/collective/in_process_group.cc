@@ -1,6 +1,5 @@
 #include "runtime/collective/in_process_group.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
@@ -66,13 +65,12 @@ absl::Status InProcessGroup::Meet(int rank, bool entering) {
 }
 
 absl::Status InProcessGroup::Await(
-    int rank, absl::string_view what, WaitLimit limit,
+    int rank, absl::string_view what, absl::Duration timeout,
     const std::function<absl::StatusOr<bool>()>& done) {
   const MonotonicTime start = MonotonicTime::Now();
   std::unique_lock<std::mutex> lock(mutex_);
   ranks_[rank].awaiting = true;
   absl::StatusOr<bool> is_done = false;
-  absl::Duration timeout = limit.alone;
   while (failed_.ok()) {
     lock.unlock();
     is_done = done();
@@ -83,10 +81,6 @@ absl::Status InProcessGroup::Await(
       std::vector<int> absent;
       for (int r = 0; r < world_size(); ++r) {
         if (!ranks_[r].awaiting) absent.push_back(r);
-      }
-      if (absent.empty() && waited < limit.together) {
-        timeout = std::min(timeout + limit.alone, limit.together);
-        continue;
       }
       FailLocked(CommunicationError(
           what, " on rank ", rank, " of ", world_size(), ": ",

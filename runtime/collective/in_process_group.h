@@ -15,7 +15,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "runtime/collective/call.h"
-#include "runtime/collective/communicator.h"
 
 namespace halftone {
 namespace runtime {
@@ -34,7 +33,7 @@ class InProcessGroup {
   absl::Status Enter(int rank, const Call& call, void* buffer);
   absl::Status Leave(int rank);
   // As Communicator::Await.
-  absl::Status Await(int rank, absl::string_view what, WaitLimit limit,
+  absl::Status Await(int rank, absl::string_view what, absl::Duration timeout,
                      const std::function<absl::StatusOr<bool>()>& done);
   // What a rank showed; valid between Enter and Leave.
   void* buffer(int rank) const { return ranks_[rank].buffer; }

@@ -1,6 +1,5 @@
 #include "runtime/collective/nccl_communicator.h"
 
-#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -359,20 +358,19 @@ absl::Status NcclCommunicator::Barrier() {
 }
 
 absl::Status NcclCommunicator::Await(
-    absl::string_view what, WaitLimit limit,
+    absl::string_view what, absl::Duration timeout,
     const std::function<absl::StatusOr<bool>()>& done) {
-  return host_->Await(what, limit, done);
+  return host_->Await(what, timeout, done);
 }
 
 absl::Status NcclCommunicator::AwaitDevice(
     const std::function<absl::StatusOr<bool>()>& done) {
-  const WaitLimit limit(limits_.collective,
-                        std::max(limits_.collective, limits_.together));
-  const absl::Status status = host_->Await(
-      "a step on the device", limit, [&]() -> absl::StatusOr<bool> {
-        HT_RETURN_IF_ERROR(IsReady().status());
-        return done();
-      });
+  const absl::Status status =
+      host_->Await("a step on the device", limits_.collective,
+                   [&]() -> absl::StatusOr<bool> {
+                     HT_RETURN_IF_ERROR(IsReady().status());
+                     return done();
+                   });
   return status.ok() ? status : Fail(status);
 }
 

@@ -30,8 +30,6 @@ struct NcclDevice {
 struct NcclLimits {
   absl::Duration connect = absl::Seconds(60);
   absl::Duration collective = absl::Minutes(5);
-  // For the device, while all ranks wait for theirs: a step may take long.
-  absl::Duration together = absl::Minutes(5);
   // For the peers to come to the end as well; then this rank leaves alone.
   absl::Duration leave = absl::Seconds(2);
 };
@@ -40,9 +38,8 @@ struct NcclLimits {
 // on the host goes through `host`, a communicator of the same ranks, which also
 // knows who is gone or late. When the host waits long for the device, the wait
 // fails as soon as a peer is gone, NCCL reports an error, or after
-// `limits.collective`, with the rank named that does not wait as well (after
-// `limits.together` if all do); what hangs on the device is then aborted. max
-// and min of NaN are NCCL's.
+// `limits.collective`, with the rank named; what hangs on the device is then
+// aborted. max and min of NaN are NCCL's.
 //
 // ncclCommAbort stops what runs and then waits for every graph that holds one
 // of its collectives, so OnAbort's function is called before it. All ranks end
@@ -72,7 +69,7 @@ class NcclCommunicator : public Communicator {
       absl::string_view mine) override;
   absl::Status Barrier() override;
   absl::Status Await(
-      absl::string_view what, WaitLimit limit,
+      absl::string_view what, absl::Duration timeout,
       const std::function<absl::StatusOr<bool>()>& done) override;
   void Abort(const absl::Status& reason) override;
   void OnAbort(std::function<bool()> drop) override;

@@ -56,10 +56,10 @@ class Host : public ForwardingCommunicator {
  public:
   using ForwardingCommunicator::ForwardingCommunicator;
   absl::Status Await(
-      absl::string_view what, WaitLimit limit,
+      absl::string_view what, absl::Duration timeout,
       const std::function<absl::StatusOr<bool>()>& done) override {
     ++comms[rank()].waits;
-    return ForwardingCommunicator::Await(what, limit, done);
+    return ForwardingCommunicator::Await(what, timeout, done);
   }
 };
 

@@ -39,7 +39,7 @@ class SingleCommunicator : public Communicator {
   absl::Status Barrier() override { return failed_; }
   // There is nobody to be late: the device may take its time.
   absl::Status Await(
-      absl::string_view, WaitLimit,
+      absl::string_view, absl::Duration,
       const std::function<absl::StatusOr<bool>()>& done) override {
     while (failed_.ok()) {
       HT_ASSIGN_OR_RETURN(const bool is_done, done());

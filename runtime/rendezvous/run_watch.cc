@@ -1,7 +1,6 @@
 #include "runtime/rendezvous/run_watch.h"
 
 #include "absl/strings/str_cat.h"
-#include "graph/base/error.h"
 
 namespace halftone {
 namespace runtime {
@@ -12,15 +11,9 @@ constexpr absl::Duration kWait = absl::Hours(24);
 
 }  // namespace
 
-std::string StatusKey(int rank, int64_t inquiry) {
-  return absl::StrCat("status/", rank, "/", inquiry);
-}
+std::string StatusKey(int rank) { return absl::StrCat("status/", rank); }
 
-absl::StatusOr<int64_t> Inquire(StoreClient& store) {
-  HT_ASSIGN_OR_RETURN(const int64_t count, store.Add(kInquiriesKey, 1));
-  HT_RETURN_IF_ERROR(store.Set(WakeKey(count - 1), ""));
-  return count - 1;
-}
+absl::Status Inquire(StoreClient& store) { return store.Set(kWakeKey, ""); }
 
 RunWatch::RunWatch(std::unique_ptr<StoreClient> client, int rank, int keeper,
                    Callbacks callbacks)
@@ -57,14 +50,11 @@ std::optional<std::string> RunWatch::Await(absl::string_view key) {
 }
 
 void RunWatch::Watch() {
-  for (int64_t inquiry = 0; Await(WakeKey(inquiry)); ++inquiry) {
-    // An answer does no harm if the cause was a failure.
-    (void)client_->Set(StatusKey(rank_, inquiry), callbacks_.status(inquiry));
-    const auto failure = client_->Get(kFailureKey);
-    if (!failure.ok() || !*failure) continue;  // the next wait says what is
-    callbacks_.on_failure(RunFailureFromText(**failure));
-    return;
-  }
+  if (!Await(kWakeKey)) return;
+  // An answer does no harm if the cause was a failure.
+  (void)client_->Set(StatusKey(rank_), callbacks_.status());
+  const std::optional<std::string> failure = Await(kFailureKey);
+  if (failure) callbacks_.on_failure(RunFailureFromText(*failure));
 }
 
 }  // namespace runtime

@@ -3,30 +3,29 @@
 #define HALFTONE_RUNTIME_RENDEZVOUS_RUN_WATCH_H_
 
 #include <atomic>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "runtime/rendezvous/store_client.h"
 
 namespace halftone {
 namespace runtime {
 
 // Where a rank says it is when another asks (a rank whose peers are late).
-std::string StatusKey(int rank, int64_t inquiry);
-// Asks all ranks to tell theirs; the number of this inquiry.
-absl::StatusOr<int64_t> Inquire(StoreClient& store);
+std::string StatusKey(int rank);
+// Asks all ranks to tell theirs.
+absl::Status Inquire(StoreClient& store);
 
 class RunWatch {
  public:
   struct Callbacks {
     // The run failed, or the store is gone; called at most once.
     std::function<void(const RunFailure&)> on_failure;
-    // Where this rank is, for an inquiry.
-    std::function<std::string(int64_t inquiry)> status;
+    // Where this rank is.
+    std::function<std::string()> status;
   };
   // `client` is the watch's own connection. `keeper` is who is to blame if the
   // store is gone: rank 0, or nobody of the ranks (-1).

@@ -3,7 +3,6 @@
 #ifndef HALFTONE_RUNTIME_RENDEZVOUS_STORE_SERVER_H_
 #define HALFTONE_RUNTIME_RENDEZVOUS_STORE_SERVER_H_
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,13 +17,10 @@ namespace runtime {
 
 // Keys that the store itself sets: "member/R" once rank R has come (its value
 // is the rank's description), "left/R" once it has said good-bye, and, once,
-// kFailureKey together with the WakeKey of every inquiry so far and of the next
-// one; and kReachedKey.
+// kFailureKey together with kWakeKey; and kReachedKey.
 inline constexpr absl::string_view kFailureKey = "failure";
-// The number of inquiries (run_watch.h).
-inline constexpr absl::string_view kInquiriesKey = "inquiries";
-// For whom a failure or an inquiry, counted from 0, is as good as the other.
-std::string WakeKey(int64_t inquiry);
+// For whom one failure or inquiry (run_watch.h) is as good as the other.
+inline constexpr absl::string_view kWakeKey = "wake";
 // An address of this machine that a peer has reached it by; one of a network
 // rather than the loopback once there was such a peer.
 inline constexpr absl::string_view kReachedKey = "address/store";

@@ -29,7 +29,6 @@ std::string Refusal(absl::string_view reason) {
 }  // namespace
 
 std::string MemberKey(int rank) { return absl::StrCat("member/", rank); }
-std::string WakeKey(int64_t inquiry) { return absl::StrCat("wake/", inquiry); }
 std::string LeftKey(int rank) { return absl::StrCat("left/", rank); }
 std::string ClosedReply() { return Reply(StoreReply::kClosed); }
 
@@ -225,10 +224,7 @@ void StoreState::Reached(const std::string& host) {
 void StoreState::Fail(const RunFailure& failure) {
   if (values_.count(std::string(kFailureKey)) > 0) return;
   Put(std::string(kFailureKey), ToText(failure));
-  int64_t inquiries = 0;
-  const auto made = values_.find(std::string(kInquiriesKey));
-  if (made != values_.end()) (void)absl::SimpleAtoi(made->second, &inquiries);
-  for (int64_t i = 0; i <= inquiries; ++i) Put(WakeKey(i), "");
+  Put(std::string(kWakeKey), "");
 }
 
 std::optional<RunFailure> StoreState::failure() const {
