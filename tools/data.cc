@@ -7,9 +7,9 @@
 #include "runtime/data/data_format.h"
 #include "runtime/log/shown_activity.h"
 #include "runtime/train/open_run_data.h"
-#include "runtime/train/rank_setup.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
+#include "tools/common/planned_peak.h"
 #include "tools/common/run_flags.h"
 #include "tools/common/show_answer.h"
 #include "tools/report/data_report.h"
@@ -83,7 +83,8 @@ absl::Status Bench(DataFlags& flags) {
                                            /*trained_on=*/true));
   runtime::SamplerOptions sampler;
   sampler.size = data.train->size();
-  sampler.batch = BenchBatch(flags.config.strategy.train(), sampler.size);
+  const int64_t batch = BatchOf(flags.config.strategy, /*ranks=*/1);
+  sampler.batch = std::min<int64_t>(batch > 0 ? batch : 64, sampler.size);
   sampler.seed = flags.config.strategy.train().seed();
   std::vector<ReadSpeed> speeds;
   for (int workers = 1;; workers *= 2) {

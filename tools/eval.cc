@@ -99,7 +99,7 @@ void AddEval(Verb app, Outcome* outcome) {
       "a model with --init, and prints its metrics.");
   AddModelFlags(verb, &flags->model);
   AddDataFlags(verb, &flags->config);
-  AddRankFlags(verb, &flags->ranks, /*launched=*/true);
+  AddRankFlags(verb, &flags->ranks);
   AddParameterFlags(verb, &flags->best, &flags->config);
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] { outcome->status = Eval(*flags); });

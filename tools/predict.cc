@@ -128,7 +128,7 @@ void AddPredict(Verb app, Outcome* outcome) {
       "no -1 of a feed cuts into samples runs once.");
   AddModelFlags(verb, &flags->model);
   AddDataFlags(verb, &flags->config);
-  AddRankFlags(verb, &flags->ranks, /*launched=*/true);
+  AddRankFlags(verb, &flags->ranks);
   AddParameterFlags(verb, &flags->best, &flags->config);
   verb.AddOption("--fetch", &flags->config.fetches,
                  "VALUE ...: any of the model, instead of its outputs");

@@ -134,7 +134,7 @@ void AddRun(Verb app, Outcome* outcome) {
   AddModelFlags(verb, &flags->model);
   AddDataFlags(verb, &flags->config);
   AddReportFlags(verb, flags.get());
-  AddRankFlags(verb, &flags->ranks, /*launched=*/true);
+  AddRankFlags(verb, &flags->ranks);
   verb.SetRun([flags, outcome] {
     int signal = 0;
     outcome->status = Run(*flags, &signal);

@@ -176,11 +176,6 @@ void TakeSettings(const passes::Options& options, CompiledModel* model) {
 absl::Status ApplyFlags(const ModelFlags& flags, CompiledModel* model) {
   const std::string compile =
       absl::StrCat("halftone compile ", ShellWord(flags.path), " ");
-  const std::string watch =
-      flags.compile.verify_each ? "--verify-each"
-      : flags.compile.dump_dir.empty()
-          ? ""
-          : absl::StrCat("--dump-dir ", ShellWord(flags.compile.dump_dir));
   passes::StrategyFile strategy = StrategyOf(*model);
   if (!flags.strategy.empty()) {
     HT_ASSIGN_OR_RETURN(strategy, passes::ReadStrategy(flags.strategy));
@@ -192,7 +187,11 @@ absl::Status ApplyFlags(const ModelFlags& flags, CompiledModel* model) {
                       flags.path, ": recompile: ", compile, AsTyped(flags),
                       " -o new.htc");
   }
-  if (!watch.empty()) {
+  if (flags.compile.verify_each || !flags.compile.dump_dir.empty()) {
+    const std::string watch =
+        flags.compile.dump_dir.empty()
+            ? "--verify-each"
+            : absl::StrCat("--dump-dir ", ShellWord(flags.compile.dump_dir));
     return UsageError(watch, ": ", flags.path,
                       " is compiled, no pass runs: ", compile, watch);
   }

@@ -21,6 +21,7 @@
 #include "runtime/rendezvous/token.h"
 #include "runtime/train/best_checkpoint.h"
 #include "tools/common/gpu_ranks.h"
+#include "tools/common/launch_command.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/model_path.h"
 #include "tools/common/planned_peak.h"
@@ -124,10 +125,11 @@ void AddDeviceFlags(Verb verb, RankFlags* flags) {
   AddThreadsFlag(verb, &flags->threads);
 }
 
-void AddRankFlags(Verb verb, RankFlags* flags, bool launched) {
-  const std::string ranks = "ranks as threads of this process";
+void AddRankFlags(Verb verb, RankFlags* flags) {
+  const char* const launched =
+      IsRankVerb(verb.name()) ? " (or use halftone launch)" : "";
   verb.AddOption("--ranks", &flags->ranks,
-                 launched ? ranks + " (or use halftone launch)" : ranks)
+                 absl::StrCat("ranks as threads of this process", launched))
       .InRange(1, kMostRanks);
   verb.AddOption("--gpus", &flags->gpus,
                  "one rank per listed GPU; ranks may share one: 0,0");

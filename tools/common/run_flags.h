@@ -25,8 +25,7 @@ struct RankFlags {
   double connect_timeout = 60, timeout = 60;  // seconds
 };
 // --ranks, --gpus, --threads and how long ranks wait for each other.
-// `launched`: halftone launch takes the verb, too (launch_command.cc).
-void AddRankFlags(Verb verb, RankFlags* flags, bool launched);
+void AddRankFlags(Verb verb, RankFlags* flags);
 // --gpus and --threads, of a verb that runs on one rank.
 void AddDeviceFlags(Verb verb, RankFlags* flags);
 // --threads.

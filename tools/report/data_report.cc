@@ -1,6 +1,5 @@
 #include "tools/report/data_report.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -142,13 +141,6 @@ std::string FactsJson(const std::string& source,
 
 double ReadSpeed::samples_per_second() const {
   return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
-}
-
-int64_t BenchBatch(const proto::Train& train, int64_t samples) {
-  constexpr int64_t kUnsaid = 64;
-  const int64_t said =
-      std::max(train.batch_size(), train.batch_size_per_rank());
-  return std::min(said > 0 ? said : kUnsaid, samples);
 }
 
 absl::StatusOr<ReadSpeed> MeasureReading(

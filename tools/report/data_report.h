@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "proto/train.pb.h"
 #include "runtime/data/batch_reader.h"
 #include "runtime/data/data_format.h"
 #include "runtime/data/image_scan.h"
@@ -40,8 +39,6 @@ struct ReadSpeed {
 
   double samples_per_second() const;
 };
-// Samples of a batch: the strategy's, if it says so; a model alone does not.
-int64_t BenchBatch(const proto::Train& train, int64_t samples);
 // Reads batches in the order of training.
 absl::StatusOr<ReadSpeed> MeasureReading(
     const runtime::Dataset& data, const std::vector<runtime::FeedSpec>& feeds,

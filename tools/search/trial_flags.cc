@@ -72,7 +72,7 @@ void AddTrialFlags(Verb verb, TrialFlags* flags, const std::string& tolerance,
                               verb.name()));
   verb.AddOption("-o", &flags->strategy_out, "a file for the strategy, too");
   verb.AddSwitch("--json", &flags->json, "one JSON object");
-  AddRankFlags(verb, &flags->ranks, /*launched=*/false);
+  AddRankFlags(verb, &flags->ranks);
 }
 
 absl::Status FillTarget(TrialFlags* flags) {
