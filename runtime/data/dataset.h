@@ -85,6 +85,8 @@ struct DataOptions {
   // divided by `processes` leaves `process`.
   bool skip_broken = false;
   int process = 0, processes = 1;
+  // Data without a test split of its own has none cut off.
+  bool whole = false;
   // Labels by name are those of other data; empty: those that are found.
   std::vector<std::string> classes;
   // Threads for what has to be read on opening.

@@ -3,6 +3,7 @@
 // FILE holds u16 numbers as they lie in memory (nanoGPT's train.bin), or u32
 // numbers if it ends in .u32. The last twentieth, in whole blocks, is the test
 // split; a file val.bin or val.u32 beside train.bin or train.u32 is it instead.
+// Of a file that is there to be evaluated on, all of it is.
 // Feeds, i64[B,T] unless said otherwise:
 //   input_ids        T tokens
 //   label            the token that follows each of them (GPT)
@@ -358,7 +359,7 @@ absl::StatusOr<OpenedData> OpenTokens(const std::string& place, Feeds feeds,
                         OpenFile(beside, width));
     HT_ASSIGN_OR_RETURN(data.test,
                         MakeDataset(val, whole(*val), match, options.seed));
-  } else {
+  } else if (!options.whole) {
     constexpr int64_t kTestShare = 20;
     const int64_t all = train.count();
     if (all >= 2) {

@@ -83,6 +83,16 @@ TEST_F(TokenDataTest, BlocksAndWhatFollows) {
   }
 }
 
+TEST_F(TokenDataTest, AllOfAFileToEvaluateOn) {
+  DataOptions options;
+  options.whole = true;
+  ASSERT_TRUE(Open("t.bin", Counting<uint16_t>(30)).ok());
+  const auto data = OpenData("tokens:" + root_ + "/t.bin", feeds_, options);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(data->train->size(), 7);
+  EXPECT_EQ(data->test, nullptr);
+}
+
 TEST_F(TokenDataTest, ValBesideTrain) {
   ASSERT_TRUE(
       WriteFileAtomically(root_ + "/val.bin", Counting<uint16_t>(9)).ok());

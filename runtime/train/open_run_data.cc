@@ -79,6 +79,7 @@ absl::StatusOr<RunData> OpenRunData(const Program& program,
   data.test = data.opened.test.get();
   if (!config.eval_data.empty()) {
     options.augmented = false;
+    options.whole = true;
     options.classes = data.opened.classes;
     HT_ASSIGN_OR_RETURN(data.opened_for_eval,
                         OpenData(config.eval_data, data.specs, options));
