@@ -90,23 +90,33 @@ bool TypeBinder::AnInputHas(int var) const {
   return false;
 }
 
-absl::Status TypeBinder::BindFromAttr(AttrSpan attrs) {
+int DTypeAttrOf(const OpSchema& schema) {
   for (const char* name : {"to", "dtype"}) {
-    const int index = schema_.FindAttr(name);
-    if (index < 0) continue;
-    const AttrValue* set = FindSetAttr(attrs, index);
-    const DType* dtype = std::get_if<DType>(
-        set != nullptr ? set : &schema_.attrs()[index].default_value);
-    if (dtype == nullptr || *dtype == DType::kInvalid) continue;
-    for (const Slot& slot : schema_.outputs()) {
-      const int var = slot.type_var;
-      if (var < 0 || slot.mixed() || AnInputHas(var)) continue;
-      const absl::Status status =
-          BindVar(var, *dtype, absl::StrCat("attribute ", name));
-      if (!status.ok()) {
-        return ModelError("attribute ", name, ": ", status.message(),
-                          ", found ", Name(*dtype));
-      }
+    const int index = schema.FindAttr(name);
+    if (index >= 0 && std::holds_alternative<DType>(
+                          schema.attrs()[index].default_value)) {
+      return index;
+    }
+  }
+  return -1;
+}
+
+absl::Status TypeBinder::BindFromAttr(AttrSpan attrs) {
+  const int index = DTypeAttrOf(schema_);
+  if (index < 0) return absl::OkStatus();
+  const AttrValue* set = FindSetAttr(attrs, index);
+  const DType dtype = std::get<DType>(
+      set != nullptr ? *set : schema_.attrs()[index].default_value);
+  if (dtype == DType::kInvalid) return absl::OkStatus();
+  const std::string& name = schema_.attrs()[index].name;
+  for (const Slot& slot : schema_.outputs()) {
+    const int var = slot.type_var;
+    if (var < 0 || slot.mixed() || AnInputHas(var)) continue;
+    const absl::Status status =
+        BindVar(var, dtype, absl::StrCat("attribute ", name));
+    if (!status.ok()) {
+      return ModelError("attribute ", name, ": ", status.message(), ", found ",
+                        Name(dtype));
     }
   }
   return absl::OkStatus();

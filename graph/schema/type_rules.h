@@ -59,6 +59,9 @@ class TypeBinder {
   absl::InlinedVector<Bound, 4> bound_;
 };
 
+// The position of the attribute by which BindFromAttr binds, or -1.
+int DTypeAttrOf(const OpSchema& schema);
+
 // The number of values in each slot: "slot X: expected one value, found 2".
 absl::Status CheckArity(absl::Span<const Slot> slots,
                         absl::Span<const int> counts);

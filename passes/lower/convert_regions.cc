@@ -62,10 +62,12 @@ class LayoutChooser {
   bool IsReadInRegion(ValueId value, const Use& use) const {
     return IsAble(use.op) && LaysOut(block_.op(use.op), value);
   }
-  // Whether the reader takes the value as the region has it, or only its dims.
+  // Whether the reader takes the value as the region has it, or only its dims:
+  // not of the operand whose layout a kernel is chosen by.
   bool TakesAnyLayout(ValueId value, const Use& use) const {
+    if (IsReadInRegion(value, use)) return true;
     const Op& op = block_.op(use.op);
-    return IsReadInRegion(value, use) ||
+    return use.position > 0 &&
            op.schema->inputs()[op.inputs.SlotOf(use.position)].shape_only();
   }
   // What of the op's operands its region lays out.

@@ -8,6 +8,7 @@
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
+#include "graph/schema/type_rules.h"
 #include "passes/lower/kernel_key.h"
 #include "passes/rewrite/rewrite.h"
 
@@ -192,6 +193,13 @@ void Folder::TakeNarrowing(const Op& op, OpId narrowing) {
   const ValueId narrow = cast.out(0);
   const std::string name(block_.name(narrow));
   block_.SetType(output, block_.type(narrow));
+  const int attr = DTypeAttrOf(*op.schema);
+  if (attr >= 0) {
+    AttrList attrs(op.attrs.begin(), op.attrs.end());
+    SetAttr(*op.schema, op.schema->attrs()[attr].name, block_.dtype(narrow),
+            &attrs);
+    block_.mutable_op(op.id).attrs = block_.program().Intern(std::move(attrs));
+  }
   ReplaceValue(block_, narrow, output, held_);
   InheritOrigins(cast, block_.mutable_op(op.id));
   block_.EraseOp(narrowing);
