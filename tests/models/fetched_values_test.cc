@@ -190,6 +190,31 @@ TEST(FetchedGlobs, MatchWhatTheModelHas) {
   MustRun(*model->program, 1, "idx:models/digits", config.fetches);
 }
 
+// The gradients of both reads of h are the gradient of e, one of them with a
+// sign: whichever is kept takes the place of the others.
+TEST(FetchedValuesTest, EqualOnesAreAllKept) {
+  const std::string text =
+      "name: \"equal\" format: 1\n"
+      "feed { name: \"x\" dtype: F32 dims: [-1, 4] }\n" +
+      Param("w", "4, 3") + Param("b", "3") + Binary("matmul", "x", "w", "h") +
+      Binary("elementwise_sub", "h", "b", "s") +
+      Binary("elementwise_sub", "s", "h", "d") + Unary("square", "d", "e") +
+      Unary("mean", "e", "loss") + "loss { var: \"loss\" mean_over: \"e\" }\n";
+  auto model = CompileText(text, kStrategy);
+  ASSERT_TRUE(model.ok()) << model.status();
+  TrainConfig config;
+  config.fetches = {"s.grad.Out", "d.grad.Out"};
+  const absl::Status status =
+      tools::KeepFetched(&*model, /*threads=*/1, &config);
+  ASSERT_TRUE(status.ok()) << status;
+  const Entry& train = *model->program->FindEntry(kTrainEntry);
+  for (const std::string& name : config.fetches) {
+    EXPECT_TRUE(train.FindResult(name).valid() ||
+                train.block().FindValue(name).valid())
+        << name;
+  }
+}
+
 // In f32 what is fused is computed alike, but for sums in another order; in low
 // precision a value that a fusion keeps in f32 is not rounded, so that what
 // follows is off by a unit in the last place or two.
