@@ -75,6 +75,7 @@ const Shape kNarrowShapes[] = {
     {"one_window", 3, 32, 5, 1, 32, 3, 3, {2, 2}, {1, 1}, {1, 1}, 1},
     {"two_columns", 2, 32, 4, 2, 32, 5, 5, {3, 3}, {2, 2}, {1, 1}, 1},
     {"few_channels", 2, 17, 5, 1, 17, 3, 3, {2, 2}, {1, 1}, {1, 1}, 1},
+    {"more_windows", 1, 17, 2, 1, 32, 2, 5, {2, 2}, {0, 4}, {1, 1}, 1},
 };
 
 // Of channels enough for packed panels.
