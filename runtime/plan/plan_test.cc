@@ -280,6 +280,34 @@ entry train {
   }
 }
 
+// As is the old value of a cell that becomes something else, before that is.
+TEST_F(PlanTest, CommitsMayTakeWhatACellWas) {
+  for (const bool view : {false, true}) {
+    const std::string was = view ? "was" : "b";
+    const Plan plan = Planned(absl::StrCat(
+        R"(
+cell a : f32[4] clock always init=constant(1)
+cell b : f32[4] clock always init=constant(2)
+entry train {
+  n: exp(X=a) -> (Out=n : f32[4])   forward
+)",
+        view ? "  was: reshape(X=b) -> (Out=was : f32[4]) {shape=[4]}   forward"
+             : "",
+        "\n  commit b <- n\n  commit a <- ", was, "\n}"));
+    // What b was is read before n takes its place.
+    int read = -1, written = -1;
+    for (int i = 0; i < static_cast<int>(plan.steps.size()); ++i) {
+      const auto is_b = [](const Slice& buffer) {
+        return buffer.arena == ArenaKind::kState && buffer.offset > 0;
+      };
+      if (is_b(plan.steps[i].inputs[0])) read = i;
+      if (is_b(plan.steps[i].outputs[0]) && written < 0) written = i;
+    }
+    ASSERT_GE(read, 0) << Print(plan);
+    EXPECT_GT(written, read) << Print(plan);
+  }
+}
+
 TEST_F(PlanTest, ViewsCostNothing) {
   const Plan plan = Planned(R"(
 entry train {

@@ -204,17 +204,31 @@ bool MayOverwrite(const DraftStep& step, int output, int cell) {
   return input < op.inputs.end(alias) && step.inputs[input] == cell;
 }
 
+// The node whose storage views give to this one.
+int BehindViews(const Draft& draft, int node) {
+  for (;;) {
+    const int producer = draft.nodes[node].producer;
+    if (producer < 0 || !draft.steps[producer].view) return node;
+    node = draft.steps[producer].inputs[0];
+  }
+}
+
 // Commits take place in the cell's storage where no reader of the old value
 // comes later; else by a copy at the end.
 void PlaceCommits(Draft& draft) {
   std::vector<Draft::Commit> copies;
+  absl::flat_hash_set<int> read_at_end;  // by commits of other cells
+  for (const Draft::Commit& commit : draft.commits) {
+    if (commit.cell == commit.value) continue;
+    read_at_end.insert(BehindViews(draft, commit.value));
+  }
   for (const Draft::Commit& commit : draft.commits) {
     if (commit.cell == commit.value) continue;
     Node& value = draft.nodes[commit.value];
     const int last_read = draft.nodes[commit.cell].last_use;
     const int producer = value.producer;
-    const bool free =
-        value.kind == Node::Kind::kTemporary && !value.pinned && producer >= 0;
+    const bool free = value.kind == Node::Kind::kTemporary && !value.pinned &&
+                      producer >= 0 && !read_at_end.contains(commit.cell);
     if (free &&
         (last_read < producer ||
          (last_read == producer &&
@@ -228,9 +242,8 @@ void PlaceCommits(Draft& draft) {
   // A value that lies in another cell's storage goes by way of a temporary,
   // so that commits that exchange cells do not overwrite each other.
   for (Draft::Commit& commit : copies) {
-    if (draft.nodes[draft.Root(commit.value)].kind != Node::Kind::kCell) {
-      continue;
-    }
+    const int source = BehindViews(draft, commit.value);
+    if (draft.nodes[draft.Root(source)].kind != Node::Kind::kCell) continue;
     Node place = draft.nodes[commit.value];
     place.kind = Node::Kind::kTemporary;
     place.root_offset = 0;
