@@ -15,7 +15,9 @@ using ::testing::Not;
 TEST(Links, HaveNamesOfTheirOwnAndRates) {
   std::set<std::string> names;
   for (const Link& link : Links()) {
-    EXPECT_TRUE(names.insert(link.name).second) << link.name;
+    EXPECT_TRUE(names.insert(link.name).second)
+        << link.name << " is there twice: a target whose link links.cc has "
+        << "names it alone (DeviceLink::reached = 0)";
     EXPECT_GT(link.bandwidth, 1e8) << link.name;
     EXPECT_GT(link.start + link.latency, 0) << link.name;
     EXPECT_LT(link.start, 1e-3) << link.name;

@@ -28,8 +28,6 @@ std::vector<Candidate> ConvCandidates(const MakeOnednnSpec& make);
 // to choose.
 void RegisterCpuConvTiles(KernelRegistry& registry);    // conv_tiles.cc
 void RegisterCpuConvProduct(KernelRegistry& registry);  // conv_product.cc
-// conv_grad_filter.cc: of the types with which oneDNN is slower, or the others.
-void RegisterCpuConvGradFilter(KernelRegistry& registry, bool before_onednn);
 
 }  // namespace kernels
 }  // namespace halftone

@@ -31,10 +31,10 @@ absl::StatusOr<BucketItem> ItemOf(const Block& block, const Op& reduction) {
   return item;
 }
 
-// Replaces the reductions of one bucket by one that stands in the last one's
-// place and keeps their values.
-// `*joined_values` gets what stands for each.
 using Joined = absl::flat_hash_map<ValueId, ValueId>;
+
+// Replaces the reductions of one bucket by one that stands in the last one's
+// place and keeps their values. `*joined_values` gets what stands for each.
 absl::Status Join(Block& block, absl::Span<const OpId> reductions, DType dtype,
                   int index, Joined* joined_values) {
   const Op& last = block.op(reductions.back());

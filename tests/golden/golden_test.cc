@@ -88,7 +88,10 @@ TEST(GoldenCasesTest, EveryPassHasCases) {
   std::map<std::string, int> cases;
   for (const std::string& file : CaseFiles()) ++cases[PassOf(file)];
   for (const passes::PassStep& step : passes::AllSteps()) {
-    EXPECT_GE(cases[step.name], 3) << step.name;
+    EXPECT_GE(cases[step.name], 3)
+        << "write three cases of " << step.name
+        << " (tests/golden/README.md); HT_UPDATE_GOLDEN=1 adds what they "
+           "expect";
   }
 }
 

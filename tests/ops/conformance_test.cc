@@ -218,7 +218,8 @@ TEST_P(Conformance, EveryKeyAndCandidate) {
     }
     if (Unreachable(file_, k.key)) continue;
     EXPECT_GT(cases, 0) << file_.path << ": no case reaches key " << k.text
-                        << ", candidate " << k.candidate->name;
+                        << ", candidate " << k.candidate->name
+                        << "; add one (channels_last: with an X of 4 dims)";
   }
 }
 
