@@ -246,6 +246,13 @@ void OnnxGraph::SetStatistic(const std::string& name, double init) {
   parameter.proto.mutable_init()->set_constant(init);
 }
 
+void OnnxGraph::Freeze(const std::string& name) {
+  const auto found = parameter_by_name_.find(name);
+  if (found == parameter_by_name_.end()) return;
+  Parameter& parameter = parameters_[found->second];
+  if (!parameter.statistic) parameter.proto.set_trainable(false);
+}
+
 absl::StatusOr<std::string> OnnxGraph::BatchOfZeros() {
   if (!batch_of_zeros_.empty()) return batch_of_zeros_;
   for (const proto::Feed& feed : model_.feed()) {

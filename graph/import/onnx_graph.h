@@ -71,6 +71,8 @@ class OnnxGraph {
       const std::vector<std::pair<std::string, AttrValue>>& attrs);
   // The parameter of that name is a running statistic, `init` at first.
   void SetStatistic(const std::string& name, double init);
+  // The parameter of that name is not trained, though it lies in the file.
+  void Freeze(const std::string& name);
   // Zeros, [B] i64; empty: no feed has a batch.
   absl::StatusOr<std::string> BatchOfZeros();
 

@@ -32,9 +32,13 @@ std::string PerChannel(OnnxNode& node, const std::string& value, int rank) {
   return node.Reshaped(value, dims);
 }
 
-// With statistics that are no initialisers: as a test has it.
+// With statistics of which the graph computes one at least: as a test has it.
+// The other is no weight for that.
 void FedBatchNorm(OnnxNode& node, double epsilon) {
   const std::string x = node.In(0);
+  for (const int i : {3, 4}) {
+    if (node.IsInitializer(i)) node.graph().Freeze(node.In(i));
+  }
   if (node.failed()) return;
   const int rank = node.TypeOf(x).rank();
   std::string per[4];
@@ -85,8 +89,9 @@ void BatchNorm(OnnxNode& node, const Rule&) {
   const std::string x = node.In(0);
   if (node.failed()) return;
   if (node.TypeOf(x).rank() < 2) return node.Refuse("expected [N, C, ...]");
-  bool kept = true;
-  for (int i = 1; i <= 4; ++i) kept = kept && node.IsInitializer(i);
+  // Scale and bias may be anybody's: without affine parameters they are
+  // constants, and weights that are normalised are computed.
+  const bool kept = node.IsInitializer(3) && node.IsInitializer(4);
   if (!kept && trains) {
     // Of one sample its own statistics, whatever ran; weights are normalised
     // so.

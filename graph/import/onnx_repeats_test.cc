@@ -204,5 +204,41 @@ TEST(OnnxRepeats, OneSampleIsNormalisedByItself) {
       AllOf(HasSubstr("\"instance_norm\""), Not(HasSubstr("\"batch_norm\""))));
 }
 
+// As PyTorch exports BatchNorm(affine=False) with optimize=False, and a scale
+// that is computed.
+TEST(OnnxRepeats, StatisticsAreNoWeightsWhateverScales) {
+  const std::string of_file =
+      "initializer { name: \"m\" data_type: 1 dims: 4 "
+      "float_data: [1, 2, 3, 4] }\n"
+      "initializer { name: \"v\" data_type: 1 dims: 4 "
+      "float_data: [4, 3, 2, 1] }\n";
+  const std::string plain =
+      Node("Constant", {}, "number",
+           "attribute { name: \"value_floats\" type: FLOATS floats: 1 }") +
+      Node("CastLike", {"number", "x"}, "like") +
+      Node("Expand", {"like", "four"}, "s");
+  const std::string norm =
+      Node("BatchNormalization", {"x", "s", "s", "m", "v"}, "y");
+  const auto statistics =
+      AllOf(HasSubstr("\"batch_norm\""),
+            HasSubstr("stat { name: \"m\" dims: [4] init { constant: 0 } }"),
+            HasSubstr("stat { name: \"v\" dims: [4] init { constant: 1 } }"));
+  EXPECT_THAT(
+      OfSamples(of_file + Ints("four", {4}) + plain + norm),
+      AllOf(statistics, HasSubstr("param { name: \"s\" dims: [4] init { "
+                                  "constant: 1 } trainable: false }")));
+  const std::string scale =
+      "initializer { name: \"w\" data_type: 1 dims: 4 "
+      "float_data: [1, 2, 1, 2] }\n" +
+      Node("Exp", {"w"}, "s");
+  EXPECT_THAT(OfSamples(of_file + scale + norm), statistics);
+  // Of one that is computed the other is a constant.
+  EXPECT_THAT(
+      OfSamples(of_file + scale +
+                Node("BatchNormalization", {"x", "s", "s", "m", "s"}, "y")),
+      HasSubstr("param { name: \"m\" dims: [4] init { constant: 0 } "
+                "trainable: false }"));
+}
+
 }  // namespace
 }  // namespace halftone
