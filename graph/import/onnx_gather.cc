@@ -42,7 +42,8 @@ void Range(OnnxNode& node, const Rule&) {
   node.Same(0, node.Cast(NumbersOfBatch(node), limit->dtype));
 }
 
-// Indices of any rank, which ours takes as a list.
+// Indices of any rank, which ours takes as a list. Not as lookup_table_v2, even
+// of a table: that has no rows from the end.
 void Gather(OnnxNode& node, const Rule&) {
   const std::string x = node.In(0);
   if (node.failed()) return;
@@ -73,19 +74,23 @@ void Gather(OnnxNode& node, const Rule&) {
   const std::string index = node.In(1);
   if (node.failed()) return;
   const TensorType indices = node.TypeOf(index);
-  const bool table = axis == 0 && from.size() == 2 && node.IsFloat(0);
-  if (table && indices.rank() > 0 && known == nullptr &&
-      node.IsInitializer(0)) {
-    return node.Op("lookup_table_v2").In("W", x).In("Ids", index).Out();
+  if (indices.rank() <= 1) {
+    return node.Op("gather")
+        .In("X", x)
+        .In("Index", index)
+        .Attr("axis", axis)
+        .Out();
   }
   Dims into(from.begin(), from.begin() + axis);
   into.insert(into.end(), indices.dims.begin(), indices.dims.end());
   into.insert(into.end(), from.begin() + axis + 1, from.end());
-  const std::string list =
-      indices.rank() <= 1 ? index : node.Reshaped(index, {indices.Elements()});
   const std::string picked =
-      node.Op("gather").In("X", x).In("Index", list).Attr("axis", axis).Made();
-  node.Same(0, node.Reshaped(picked, into));
+      node.Op("gather")
+          .In("X", x)
+          .In("Index", node.Reshaped(index, {indices.Elements()}))
+          .Attr("axis", axis)
+          .Made();
+  if (!node.failed()) node.ReshapeTo(picked, into);
 }
 
 // Of what the indices have no place for, the first are taken.

@@ -17,6 +17,7 @@ using onnx_testing::Ints;
 using onnx_testing::Node;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(OnnxIndices, ElementsAreGatheredWhereThereAreIndices) {
   const auto gathered = [](const std::string& dims, int axis) {
@@ -31,6 +32,17 @@ TEST(OnnxIndices, ElementsAreGatheredWhereThereAreIndices) {
   EXPECT_THAT(gathered("dims: 1 dims: 2 dims: 2", 0),
               AllOf(HasSubstr("\"slice\""), HasSubstr("\"take_along_axis\"")));
   EXPECT_THAT(gathered("dims: 4", 1), HasSubstr("indices of another rank"));
+}
+
+// Even in a table's rows, which lookup_table_v2 has from 0 up alone.
+TEST(OnnxIndices, NegativeNumbersCountFromTheEnd) {
+  EXPECT_THAT(
+      Import(Graph("initializer { name: \"table\" data_type: 1 dims: 3 dims: 2 "
+                   "float_data: [1, 2, 3, 4, 5, 6] }\n" +
+                   Node("Cast", {"x"}, "ids", IntAttr("to", 7)) +
+                   Node("Gather", {"table", "ids"}, "y"))),
+      AllOf(HasSubstr("type: \"gather\""), HasSubstr("ints: [-1, 4, 6, 2]"),
+            Not(HasSubstr("lookup_table"))));
 }
 
 // As PyTorch 2's exporter writes masks by indices of samples and places.
