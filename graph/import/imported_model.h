@@ -11,6 +11,12 @@
 
 namespace halftone {
 
+// The note of ops whose whole numbers go through f32 (op_writer.h:
+// kMostPlaces).
+inline constexpr char kThroughF32[] =
+    "computes whole numbers in f32, exact up to 16,777,216; reduce larger ones "
+    "before they are fed";
+
 struct ImportedModel {
   ModelFile model;
   std::string source;  // "Paddle 2.6.2, 13 ops in block 0 of 1"
@@ -27,6 +33,9 @@ struct ImportedModel {
   // Tensors that are not trained and that no initialiser makes: nothing but
   // the file of weights has them.
   int64_t constants_of_file = 0;
+  // What the model computes otherwise than its source may mean it, a line for
+  // each kind of op.
+  std::vector<std::string> notes;
   // Values that may be the loss, where there is none.
   std::vector<std::string> loss_candidates;
 };

@@ -168,8 +168,7 @@ std::string OfFloats(OnnxNode& node, absl::string_view ours,
                      const std::string& x, const std::string& y) {
   if (node.failed()) return "";
   const DType dtype = node.TypeOf(x).dtype;
-  const std::string made = OnnxBinary(node, ours, node.Cast(x, DType::kF32),
-                                      node.Cast(y, DType::kF32));
+  const std::string made = OnnxBinary(node, ours, node.ToF32(x), node.ToF32(y));
   return node.Cast(made, dtype);
 }
 
@@ -183,8 +182,8 @@ void Power(OnnxNode& node, const Rule& rule) {
     // What a power lacks by rounding is not to be cut off.
     const std::string x = node.In(0), y = node.In(1);
     if (node.failed()) return;
-    const std::string power = OnnxBinary(
-        node, rule.ours, node.Cast(x, DType::kF32), node.Cast(y, DType::kF32));
+    const std::string power =
+        OnnxBinary(node, rule.ours, node.ToF32(x), node.ToF32(y));
     const std::string whole = node.Op("round").In("X", power).Made();
     return node.Same(0, node.Cast(whole, node.TypeOf(x).dtype));
   }
@@ -240,8 +239,8 @@ void Modulo(OnnxNode& node, const Rule&) {
   const std::string given = node.In(0);
   if (node.failed()) return;
   const DType dtype = node.TypeOf(given).dtype;
-  const std::string x = node.Cast(given, DType::kF32);
-  const std::string y = node.Cast(node.In(1), DType::kF32);
+  const std::string x = node.ToF32(given);
+  const std::string y = node.ToF32(node.In(1));
   std::string whole = OnnxBinary(node, "elementwise_div", x, y);
   if (towards_zero) {
     const std::string sign = node.Op("sign").In("X", whole).Made();

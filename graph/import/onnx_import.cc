@@ -81,7 +81,7 @@ class Importer {
   const onnx::GraphProto& source_;
   const OnnxOptions& options_;
   OnnxGraph graph_;
-  Refusals refusals_;
+  Refusals refusals_, notes_;
   absl::flat_hash_set<std::string> read_;
   std::map<std::string, std::string> feeds_;  // ours by ONNX's name
   int64_t computed_ = 0;                      // nodes
@@ -461,7 +461,10 @@ void Importer::ImportNode(const NodeProto& node, const std::string& place) {
   OnnxNode view(node, file_.opset, &graph_, &read_);
   rule->convert(view, *rule);
   if (!view.failed()) view.CheckAttrs();
-  if (!view.failed()) return;
+  if (!view.failed()) {
+    if (view.through_f32()) notes_.Add(node.op_type(), kThroughF32, place);
+    return;
+  }
   std::string kind, why;
   for (const Refusal& refusal : view.refusals()) {
     absl::StrAppend(&kind, refusal.kind, "\n");
@@ -531,6 +534,7 @@ absl::Status Importer::SetOutputs() {
 
 void Importer::Count() {
   ImportedModel& imported = result_.imported;
+  imported.notes = notes_.Lines();
   if (computed_ > 0) {
     imported.left_out["computed at import"] = computed_;
   }

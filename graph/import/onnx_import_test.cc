@@ -118,6 +118,30 @@ TEST(OnnxImport, NumbersAreScalesAndConstantsAreNotTrained) {
                               "constant: 0 } trainable: false"));
 }
 
+// What is computed at import is exact, and floats are meant to be.
+TEST(OnnxImport, WholeNumbersThroughF32AreNoted) {
+  const auto notes = [](const std::string& body) {
+    const auto model = ImportBytes(
+        Bytes(Graph(Ints("thousand", {1000}) +
+                    Node("Cast", {"x"}, "ids", IntAttr("to", 7)) + body)));
+    EXPECT_TRUE(model.ok()) << model.status();
+    return model->imported.notes;
+  };
+  EXPECT_THAT(
+      notes(Node("Mod", {"ids", "thousand"}, "a") +
+            Node("Mod", {"a", "thousand"}, "b") +
+            Node("ReduceSum", {"b"}, "y")),
+      ElementsAre("Mod x2: computes whole numbers in f32, exact up to "
+                  "16,777,216; reduce larger ones before they are fed; first "
+                  "at node 1 (a)",
+                  HasSubstr("ReduceSum x1: computes whole numbers in f32")));
+  EXPECT_THAT(notes(Node("Mul", {"thousand", "thousand"}, "million") +
+                    Node("Less", {"ids", "million"}, "below") +
+                    Node("Cast", {"below"}, "real", IntAttr("to", 1)) +
+                    Node("Add", {"real", "x"}, "y")),
+              ElementsAre());
+}
+
 // A slope or a bias of one channel is no constant, nor is a learned number.
 TEST(OnnxImport, ParametersOfOneElementAreTrained) {
   const std::string text = Import(Graph(

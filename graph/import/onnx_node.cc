@@ -361,6 +361,12 @@ std::string OnnxNode::Cast(const std::string& value, DType to) {
   return Op("cast").In("X", value).Attr("to", to).Made();
 }
 
+std::string OnnxNode::ToF32(const std::string& whole) {
+  const DType dtype = TypeOf(whole).dtype;
+  if (dtype == DType::kI32 || dtype == DType::kI64) through_f32_ = true;
+  return Cast(whole, DType::kF32);
+}
+
 std::string OnnxNode::Parameter(OnnxConstant constant) {
   OnnxValue value;
   value.constant = std::move(constant);

@@ -118,6 +118,10 @@ class OnnxNode {
   std::string Parameter(OnnxConstant constant);
   std::string Number(double value, DType dtype = DType::kF32);
 
+  // To f32; that the node computes whole numbers in it is told.
+  std::string ToF32(const std::string& whole);
+  bool through_f32() const { return through_f32_; }
+
   void Refuse(std::string kind, std::string found = "");
   bool failed() const { return !refusals_.empty(); }
   const std::vector<Refusal>& refusals() const { return refusals_; }
@@ -136,6 +140,7 @@ class OnnxNode {
   const absl::flat_hash_set<std::string>& read_;
   absl::flat_hash_set<std::string> asked_;
   std::vector<Refusal> refusals_;
+  bool through_f32_ = false;
 };
 
 }  // namespace halftone

@@ -101,7 +101,7 @@ std::string OnnxOfFloats(
   if (node.failed()) return "";
   const DType dtype = node.TypeOf(x).dtype;
   if (IsFloat(dtype)) return body(x);
-  const std::string made = body(node.Cast(x, DType::kF32));
+  const std::string made = body(node.ToF32(x));
   return node.failed() ? "" : node.Cast(made, dtype);
 }
 

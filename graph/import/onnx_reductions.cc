@@ -155,7 +155,7 @@ void TopK(OnnxNode& node, const Rule&) {
   };
   // Ours is of floats: whole numbers are exact up to 2^24.
   const DType dtype = node.TypeOf(x).dtype;
-  x = moved(node.Cast(x, DType::kF32));
+  x = moved(node.ToF32(x));
   if (!largest) x = OnnxScale(node, x, -1, 0);
   const std::vector<std::string> made =
       node.Op("top_k").In("X", x).Attr("k", k).MadeAll({"Out", "Indices"});

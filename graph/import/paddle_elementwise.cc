@@ -18,7 +18,7 @@ using paddle::VarType;
 // Of whole numbers, which go through f32, exact up to 2^24; and of f64.
 std::string AsFloat(Parts& parts, const PaddleOperand& x,
                     const std::string& value) {
-  return IsOurFloat(x.dtype) ? value : parts.Cast(value, VarType::FP32);
+  return IsOurFloat(x.dtype) ? value : parts.ToF32(value, x.dtype);
 }
 void BackFromFloat(Parts& parts, const PaddleOperand& x,
                    const std::string& made) {

@@ -106,7 +106,7 @@ class Importer : public PaddleScope {
   PaddleTypes types_;
   bool channels_last_ = false;  // some op has them so
   PaddleModel result_;
-  Refusals refusals_;
+  Refusals refusals_, notes_;
   absl::flat_hash_map<std::string, const OpDesc*> writers_;
   // By variable: the value that it holds now.
   absl::flat_hash_map<std::string, std::string> values_;
@@ -321,6 +321,7 @@ void Importer::ImportStep(const PaddleStep& step) {
         {"writes what is kept from step to step", absl::StrCat(": ", name)});
   }
   kept_.clear();
+  if (imported.through_f32) notes_.Add(op.type(), kThroughF32, place);
   if (!imported.refusals.empty()) {
     std::string kind, why;
     for (const Refusal& refusal : imported.refusals) {
@@ -446,6 +447,7 @@ void Importer::SetOutputs() {
 
 // What is said of the model that came out.
 void Importer::Count() {
+  result_.notes = notes_.Lines();
   for (const auto* all : {&model().param(), &model().stat()}) {
     for (const proto::Parameter& param : *all) {
       const bool known = inits_.count(param.name()) > 0;

@@ -57,6 +57,9 @@ TEST(PaddleMovesTest, WholeNumbersAreScaledAsFloats) {
               AllOf(HasSubstr(R"(name: "to" s: "f32")"),
                     HasSubstr(R"(name: "bias" f: 1 )"),
                     HasSubstr(R"(name: "to" s: "i64")")));
+  // By 1: as they are.
+  EXPECT_THAT(Moved("scale", "-1", "", "", "INT64"),
+              AllOf(HasSubstr("\"assign\""), Not(HasSubstr("\"cast\""))));
 }
 
 TEST(PaddleMovesTest, WholeNumbersAreSummedAsFloats) {

@@ -54,6 +54,8 @@ struct ImportedOp {
   std::vector<std::pair<std::string, std::string>> equal_batches;
   // Transposes stand around it.
   bool channels_last = false;
+  // Whole numbers are computed in f32.
+  bool through_f32 = false;
   // Why it cannot be taken; empty: it is.
   std::vector<Refusal> refusals;
 };

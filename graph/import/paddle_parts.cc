@@ -29,7 +29,7 @@ void ReduceAsFloats(const char* type, const OpDesc& op, PaddleScope& scope,
       TensorOf(OutputsOf(op, "Out")[0], scope);
   Parts parts = in.Write();
   const std::string reduced =
-      parts.Add(type, {{"X", parts.Cast(in[0].value, VarType::FP32)}},
+      parts.Add(type, {{"X", parts.ToF32(in[0].value, in[0].dtype)}},
                 {{"dim", IntsAttr(op, "dim")},
                  {"keep_dim", BoolAttr(op, "keep_dim", false)},
                  {"reduce_all", BoolAttr(op, "reduce_all", false)}});
@@ -75,6 +75,12 @@ std::string Parts::Reshaped(const std::string& value, const Dims& dims) {
 
 std::string Parts::Cast(const std::string& value, int64_t to) {
   return Add("cast", {{"X", value}}, {{"to", to}});
+}
+
+std::string Parts::ToF32(const std::string& value, int64_t from) {
+  const bool wide = from == VarType::INT32 || from == VarType::INT64;
+  result_.through_f32 = result_.through_f32 || wide;
+  return Cast(value, VarType::FP32);
 }
 
 std::string Parts::Slice(const std::string& x, int64_t axis, int64_t first,
@@ -269,10 +275,17 @@ void Scaled(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   PaddleReader in(op, {"X"}, scope, result);
   if (!in.ok()) return;
   Parts parts = in.Write();
+  const double scale = std::trunc(FloatAttr(op, "scale", 1));
+  const double bias = std::trunc(FloatAttr(op, "bias", 0));
+  // Paddle puts one behind each output that it saves.
+  if (scale == 1 && bias == 0 && in[0].dtype != VarType::FP64) {
+    parts.Of("assign", in[0].value);
+    return parts.End();
+  }
   const std::string scaled =
-      parts.Add("scale", {{"X", parts.Cast(in[0].value, VarType::FP32)}},
-                {{"scale", std::trunc(FloatAttr(op, "scale", 1))},
-                 {"bias", std::trunc(FloatAttr(op, "bias", 0))},
+      parts.Add("scale", {{"X", parts.ToF32(in[0].value, in[0].dtype)}},
+                {{"scale", scale},
+                 {"bias", bias},
                  {"bias_after_scale", BoolAttr(op, "bias_after_scale", true)}});
   parts.Cast(scaled, in[0].dtype);
   parts.End();

@@ -25,6 +25,8 @@ class Parts : public OpWriter {
   std::string Add(const char* type, Slots in, Attrs attrs = {}) override;
   std::string Reshaped(const std::string& value, const Dims& dims) override;
   std::string Cast(const std::string& value, int64_t to);
+  // To f32 from that dtype; that the op computes whole numbers in it is told.
+  std::string ToF32(const std::string& value, int64_t from);
   std::string Slice(const std::string& x, int64_t axis, int64_t first,
                     int64_t end);
   // first, first + 1 and so on, `count` of them: i64.

@@ -18,6 +18,7 @@ using paddle_testing::Text;
 using paddle_testing::Var;
 using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -63,6 +64,21 @@ TEST(PaddleParts, WholeNumbersAreDividedAsFloats) {
   EXPECT_THAT(ints, HasSubstr("name: \"to\" s: \"f32\""));
   EXPECT_THAT(MadeOfTwo("elementwise_mod", "-1, 3", "3"),
               AllOf(HasSubstr("\"floor\""), Not(HasSubstr("\"cast\""))));
+}
+
+TEST(PaddleParts, WholeNumbersThroughF32AreNoted) {
+  const auto notes = [](const std::string& type) {
+    const auto model = paddle_testing::Import(absl::StrCat(
+        Var("x", "-1, 3", "", type), Var("y", "3", "", type), Var("out", ""),
+        Op("elementwise_floordiv", {"X:x", "Y:y"}, {"Out:out"})));
+    EXPECT_TRUE(model.ok()) << model.status();
+    return model->notes;
+  };
+  EXPECT_THAT(notes("INT64"),
+              ElementsAre("elementwise_floordiv x1: computes whole numbers in "
+                          "f32, exact up to 16,777,216; reduce larger ones "
+                          "before they are fed; first at block 0 op 0 (out)"));
+  EXPECT_THAT(notes("FP32"), ElementsAre());
 }
 
 TEST(PaddleParts, Products) {

@@ -98,9 +98,8 @@ std::string ForEachSample(Parts& parts, const std::string& value, int64_t dtype,
                           const std::string& of, int place, int rank,
                           PaddleScope& scope) {
   const std::string zeros = BatchOfZeros(parts, of, place, rank, scope);
-  // Whole numbers are exact up to 2^24.
   const bool is_f32 = dtype == VarType::FP32;
-  const std::string real = is_f32 ? value : parts.Cast(value, VarType::FP32);
+  const std::string real = is_f32 ? value : parts.ToF32(value, dtype);
   const std::string sum = parts.Binary("elementwise_add", {real, zeros});
   return is_f32 ? sum : parts.Cast(sum, dtype);
 }

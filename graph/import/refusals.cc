@@ -23,20 +23,28 @@ void Refusals::Add(absl::string_view what, absl::string_view kind,
   ++lines_[found->second].count;
 }
 
+std::vector<std::string> Refusals::Lines() const {
+  std::vector<std::string> texts;
+  const size_t shown = std::min(lines_.size(), kMost);
+  for (size_t i = 0; i < shown; ++i) {
+    const Line& line = lines_[i];
+    texts.push_back(absl::StrCat(line.what, " x", line.count, ": ", line.why,
+                                 "; first at ", line.place));
+  }
+  if (lines_.size() > shown) {
+    texts.push_back(absl::StrCat("and ", lines_.size() - shown, " more"));
+  }
+  return texts;
+}
+
 absl::Status Refusals::ToStatus(absl::string_view file,
                                 absl::string_view done) const {
   if (lines_.empty()) return absl::OkStatus();
   std::string text = absl::StrCat(
       file, ": cannot be ", done, ", ", lines_.size(),
       lines_.size() == 1 ? " thing stands" : " things stand", " in the way:");
-  const size_t shown = std::min(lines_.size(), kMost);
-  for (size_t i = 0; i < shown; ++i) {
-    const Line& line = lines_[i];
-    absl::StrAppend(&text, "\n  ", line.what, " x", line.count, ": ", line.why,
-                    "; first at ", line.place);
-  }
-  if (lines_.size() > shown) {
-    absl::StrAppend(&text, "\n  and ", lines_.size() - shown, " more");
+  for (const std::string& line : Lines()) {
+    absl::StrAppend(&text, "\n  ", line);
   }
   return ModelError(text);
 }

@@ -25,6 +25,8 @@ class Refusals {
   }
 
   bool empty() const { return lines_.empty(); }
+  // A text for each: "Mod x2: why; first at place".
+  std::vector<std::string> Lines() const;
   // OK if there are none; else (kModel) a line for each. `done`: what cannot
   // be done with the model.
   absl::Status ToStatus(absl::string_view file,

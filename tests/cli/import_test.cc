@@ -109,6 +109,20 @@ TEST(ImportVerb, SaysWhatTheSourceDoesNotTrain) {
                                     "does not train: conv1.w\n"));
 }
 
+TEST(ImportVerb, SaysWhatIsComputedInF32) {
+  const std::string whole = "tests/cli/onnx/whole.onnx";
+  const Result result = Halftone({"import", whole, "-o", Temp(".pbtxt")});
+  EXPECT_EQ(result.exit_code(), 0) << result.err;
+  EXPECT_THAT(result.out,
+              HasSubstr("\nnote        " + whole +
+                        ": Mod x1: computes whole numbers in f32, exact up to "
+                        "16,777,216; reduce larger ones before they are fed; "
+                        "first at node 0 (rest)\n"));
+  const Result shown =
+      Halftone({"import", whole, "-o", Temp(".pbtxt"), "--json"});
+  EXPECT_EQ(json::parse(shown.out)["notes"].size(), 1u) << shown.out;
+}
+
 TEST(ImportVerb, KeepsModelAndWeightsApart) {
   const std::string out = Temp(".safetensors");
   const Result result = Halftone({"import", kNet, "-o", out});

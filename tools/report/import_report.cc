@@ -183,6 +183,9 @@ std::string ImportText(const ImportedModel& imported,
                                   " tensors of the graph are among the weights "
                                   "alone; without --init they are 0"));
   }
+  for (const std::string& note : imported.notes) {
+    text += LabelLine("note", absl::StrCat(files.model, ": ", note));
+  }
   return absl::StrCat(text, files.out, ": ", HumanBytes(files.bytes),
                       "  halftone compile ", ShellWord(files.out), "\n");
 }
@@ -217,7 +220,8 @@ std::string ImportJson(const ImportedModel& imported,
       {"outputs", Json::array()},
       {"inits", {{"startup", Json::object()}, {"defaults", Json::object()}}},
       {"weights", or_null(files.weights)},
-      {"tensors", files.tensors}};
+      {"tensors", files.tensors},
+      {"notes", imported.notes}};
   for (const auto& [role, count] : imported.left_out) {
     json["left_out"][role] = count;
   }
