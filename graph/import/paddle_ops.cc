@@ -117,6 +117,7 @@ const std::vector<Rule>& Rules() {
       {"nearest_interp_v2", ByName, {{"interp_method", ""}}},
       {"nll_loss", NegativeLogLikelihood},
       {"norm", Normalized},
+      {"pixel_unshuffle", ByName, {{"downscale_factor", "upscale_factor"}}},
       {"pool2d", Pooled},
       {"pool3d", Pooled},
       {"range", Range},

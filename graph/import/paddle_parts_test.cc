@@ -81,6 +81,17 @@ TEST(PaddleParts, WholeNumbersThroughF32AreNoted) {
   EXPECT_THAT(notes("FP32"), ElementsAre());
 }
 
+// What is upscale_factor to ours.
+TEST(PaddleParts, PixelsAreTakenApart) {
+  EXPECT_THAT(Text(absl::StrCat(
+                  Var("x", "-1, 2, 6, 6"), Var("out", ""),
+                  Op("pixel_unshuffle", {"X:x"}, {"Out:out"},
+                     Int("downscale_factor", 3) +
+                         "attrs { name: 'data_format' type: STRING s: 'NCHW' "
+                         "} "))),
+              HasSubstr("name: \"upscale_factor\" i: 3"));
+}
+
 TEST(PaddleParts, Products) {
   const auto einsum = [](const std::string& equation) {
     return Text(absl::StrCat(

@@ -96,6 +96,7 @@ for fn in (paddle.fmax, paddle.fmin, paddle.dist, F.smooth_l1_loss,
 for fn in (paddle.amax, paddle.amin, paddle.logsumexp, paddle.median,
            paddle.nansum, paddle.std, paddle.unbind, paddle.norm):
     case(fn.__name__, lambda x, fn=fn: fn(x, axis=1), (3, 5))
+case("pixel_unshuffle", lambda x: F.pixel_unshuffle(x, 2), (2, 4, 6))
 case("lerp", lambda x, y: paddle.lerp(x, y, 0.3), (3, 4), (3, 4))
 # (No gradient goes through it.)
 case("mod", lambda x: x + paddle.mod(x, paddle.full([1], 0.7)), (3, 4))
