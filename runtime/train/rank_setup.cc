@@ -204,6 +204,7 @@ absl::Status CheckRank(Rank& rank, bool train) {
   const std::string& source = train                 ? config.init
                               : config.init.empty() ? config.out
                                                     : config.init;
+  rank.start.from = rank.start.resumed ? config.out : source;
   if (rank.start.resumed || source.empty()) return absl::OkStatus();
   std::vector<std::string> skipped;
   HT_ASSIGN_OR_RETURN(rank.start.state, ReadAnyState(source, &skipped));
@@ -321,6 +322,7 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
   if (rank.start.state.has_value()) {
     loads = true;
     LoadOptions options;
+    options.source = rank.start.from;
     options.parameters_only = !rank.start.resumed;
     options.take_scaler = TakesScaler(rank);
     // A checkpoint is whole; a file of tensors may hold a part, or another's

@@ -64,6 +64,7 @@ struct StartingPoint {
   TuningTable tuning;
   // Rank 0 only: the state to load (resume or --init), and what to say.
   std::optional<Checkpoint> state;
+  std::string from;  // where it lies: a run directory or a file
   std::vector<std::string> said;
   // By label, where the parameters were trained; rank 0's, empty if not known.
   std::vector<std::string> classes;

@@ -31,6 +31,7 @@ absl::StatusOr<std::vector<Tensor>> StartingParameters(
     }
   }
   LoadOptions options;
+  options.source = source;
   options.parameters_only = true;
   options.averages = averages;
   std::vector<std::string> conversions;

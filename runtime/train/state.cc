@@ -65,11 +65,9 @@ class Loader {
     if (options_.partial) CheckPart(program, said);
     if (!problems_.empty()) {
       return CheckpointError(
-          "the state does not fit this model: ", Few(problems_, "; "),
-          mismatched_ && options_.partial
-              ? "; to begin without what has another "
-                "shape: --ignore-mismatched"
-              : "");
+          options_.source, options_.source.empty() ? "" : ": ",
+          "the state does not fit this model: ", Few(problems_, "; "), "; ",
+          Advice());
     }
     for (const auto& [what, count] : conversions_) {
       said->push_back(absl::StrCat(Count(count, "tensor"), " ", what));
@@ -79,6 +77,22 @@ class Loader {
   }
 
  private:
+  std::string Advice() const {
+    if (!options_.parameters_only) {
+      return "go on with the model that the run began with, or take its "
+             "parameters alone: --init in place of --resume, with another "
+             "--out";
+    }
+    if (mismatched_ && options_.partial) {
+      return "to begin without what has another shape: --ignore-mismatched";
+    }
+    if (options_.partial) return "name a file that has tensors of the model's";
+    return absl::StrCat(
+        "name parameters of this model, all of them; halftone "
+        "run --init begins a training with those that fit",
+        mismatched_ ? " (--ignore-mismatched)" : "");
+  }
+
   void SayFreshScalers(const Program& program,
                        std::vector<std::string>* said) const {
     std::vector<std::string> parts;
@@ -147,16 +161,19 @@ class Loader {
       }
       return absl::OkStatus();
     }
+    const DType to = cell.type.dtype;
+    if (tensor.dtype != to && !(IsFloat(tensor.dtype) && IsFloat(to))) {
+      problems_.push_back(absl::StrCat(
+          cell.name, ": expected ", IsFloat(to) ? "floats" : Name(to),
+          ", found ", Name(tensor.dtype), " (write it as ", Name(to), ")"));
+      return absl::OkStatus();
+    }
     ++taken_;
-    auto converted = ConvertTensor(tensor, cell.type.dtype);
-    if (!converted.ok()) {
-      return CheckpointError(converted.status().message());
+    HT_ASSIGN_OR_RETURN(const Tensor converted, ConvertTensor(tensor, to));
+    if (tensor.dtype != to) {
+      ++conversions_[absl::StrCat(Name(tensor.dtype), " -> ", Name(to))];
     }
-    if (tensor.dtype != cell.type.dtype) {
-      ++conversions_[absl::StrCat(Name(tensor.dtype), " -> ",
-                                  Name(cell.type.dtype))];
-    }
-    return executor_.WriteCell(cell.id, converted->bytes);
+    return executor_.WriteCell(cell.id, converted.bytes);
   }
 
   // Says what was taken of a part, and what was not.

@@ -28,6 +28,7 @@ std::vector<Tensor> Averages(const Program& program,
                              std::vector<Tensor> tensors);
 
 struct LoadOptions {
+  std::string source;  // names the file or directory in errors; empty: neither
   // Only parameters and statistics, by name; all else stays initial (--init).
   bool parameters_only = false;
   // Take the loss scale and its counters over (not if it is constant now).

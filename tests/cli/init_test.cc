@@ -38,10 +38,11 @@ std::map<std::string, std::string> TensorsOf(const std::string& path) {
 }
 
 // A file of zeros.
-std::string Zeros(const std::vector<std::pair<std::string, int64_t>>& sizes) {
+std::string Zeros(const std::vector<std::pair<std::string, int64_t>>& sizes,
+                  DType dtype = DType::kF32) {
   std::vector<runtime::Tensor> tensors;
   for (const auto& [name, n] : sizes) {
-    tensors.push_back({name, DType::kF32, {n}, std::string(4 * n, '\0')});
+    tensors.push_back({name, dtype, {n}, std::string(SizeOf(dtype) * n, '\0')});
   }
   const std::string path = NewPath(".safetensors");
   EXPECT_TRUE(
@@ -176,6 +177,7 @@ TEST(Init, OtherShapesAreRefusedUnlessAskedFor) {
   EXPECT_EQ(refused.exit_code(), 8);
   EXPECT_THAT(refused.err, AllOf(HasSubstr("fc.w: expected [32,7], found "
                                            "[32,10]"),
+                                 HasSubstr(All().tensors + ": the state does"),
                                  HasSubstr("--ignore-mismatched")));
   const Result taken = Train(
       All().of_seven, {"--init", All().torchvision, "--ignore-mismatched"});
@@ -198,14 +200,28 @@ TEST(Init, APartAndWhatIsNotTheModels) {
   const Result eval =
       Halftone({"eval", All().model, "--init", part, "--data", "synthetic:16"});
   EXPECT_EQ(eval.exit_code(), 8);
-  EXPECT_THAT(eval.err, HasSubstr("is missing"));
+  EXPECT_THAT(eval.err,
+              AllOf(HasSubstr(part + ": the state does not fit this model: "),
+                    HasSubstr("is missing"), HasSubstr("halftone run --init")));
+}
+
+TEST(Init, WholeNumbersAreNoParameters) {
+  const std::string whole = Zeros({{"bn1.bias", 4}}, DType::kI64);
+  const Result run = Train(All().model, {"--init", whole});
+  EXPECT_EQ(run.exit_code(), 8);
+  EXPECT_THAT(
+      run.err,
+      HasSubstr(whole + ": the state does not fit this model: bn1.bias:"
+                        " expected floats, found i64 (write it as f32"));
 }
 
 TEST(Init, NothingOfTheModel) {
   const std::string none = Zeros({{"head.w", 1}});
   const Result run = Train(All().model, {"--init", none});
   EXPECT_EQ(run.exit_code(), 8);
-  EXPECT_THAT(run.err, HasSubstr("none of its 1 tensor is the model's"));
+  EXPECT_THAT(run.err,
+              AllOf(HasSubstr(none + ": the state does not fit this model: "),
+                    HasSubstr("none of its 1 tensor is the model's")));
 }
 
 // Constants that an import took over, say.
