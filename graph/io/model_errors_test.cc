@@ -110,6 +110,12 @@ TEST(ModelErrorsTest, UnknownFieldsComeTogether) {
               ElementsAre(HasSubstr("m.pbtxt:1:8: unknown field \"nam\""),
                           HasSubstr("m.pbtxt:2:6: unknown field \"typ\""),
                           HasSubstr("m.pbtxt:3:1: unknown field \"foo\"")));
+  // The parser has another word for those in brackets.
+  EXPECT_THAT(
+      LinesOf("feed { name: \"x\" [a.dims]: 3 dims: [-1] }\n[op] { }\n"),
+      ElementsAre(HasSubstr("m.pbtxt:1:19: unknown field \"[a.dims]\" in "
+                            "Feed; nearest: dims"),
+                  HasSubstr("m.pbtxt:2:2: unknown field \"[op]\" in Model")));
   // What an unknown field holds is skipped, but not without a limit.
   std::string deep = "feed { name: \"x\" }\nfoo ";
   for (int i = 0; i < 100000; ++i) deep += "{ about_nothing ";

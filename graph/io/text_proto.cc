@@ -1,5 +1,8 @@
-// ParseTextProto of model_reader.h.
+// ParseTextProto of model_reader.h and text_proto.h.
+#include "graph/io/text_proto.h"
+
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +29,10 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
+using google::protobuf::TextFormat;
 
 constexpr char kNoField[] = "has no field named";
+constexpr char kNoExtension[] = "is not defined or is not an extension of";
 constexpr int kMaxTextDepth = 64;
 
 // The n-th text in double quotes; empty if there is none.
@@ -48,6 +53,22 @@ const EnumDescriptor* FindEnum(const Descriptor* root, const std::string& field,
     if (found != nullptr) return found;
   }
   return nullptr;
+}
+
+// What is said of a field that its message has not. One in brackets,
+// [like.this], is an extension's; no file of ours has any.
+struct Unknown {
+  std::string type, field;
+  bool bracketed = false;
+};
+std::optional<Unknown> UnknownOf(absl::string_view message) {
+  if (absl::StrContains(message, kNoField)) {
+    return Unknown{Quoted(message, 0), Quoted(message, 1), false};
+  }
+  if (absl::StrContains(message, kNoExtension)) {
+    return Unknown{Quoted(message, 1), Quoted(message, 0), true};
+  }
+  return std::nullopt;
 }
 
 struct Rewording {
@@ -106,16 +127,18 @@ std::string Improve(const Descriptor* root, const std::string& message) {
     return absl::StrCat("expected a whole number that its field can hold, ",
                         "found ", message.substr(at, message.rfind(')') - at));
   }
-  if (absl::StrContains(message, kNoField)) {
-    const std::string type = Quoted(message, 0), field = Quoted(message, 1);
+  if (const auto unknown = UnknownOf(message)) {
     const Descriptor* descriptor =
-        root->file()->pool()->FindMessageTypeByName(type);
+        root->file()->pool()->FindMessageTypeByName(unknown->type);
     if (descriptor == nullptr) return message;
     std::vector<std::string> names;
     for (int i = 0; i < descriptor->field_count(); ++i) {
       names.push_back(descriptor->field(i)->name());
     }
-    const std::string hint = NearestHint(field, names);
+    const std::string hint = NearestHint(unknown->field, names);
+    const std::string field = unknown->bracketed
+                                  ? absl::StrCat("[", unknown->field, "]")
+                                  : unknown->field;
     return absl::StrCat("unknown field \"", field, "\" in ", descriptor->name(),
                         hint.empty() ? absl::StrCat("; expected one of ",
                                                     absl::StrJoin(names, " "))
@@ -138,8 +161,8 @@ std::string Improve(const Descriptor* root, const std::string& message) {
   return message;
 }
 
-// Keeps unknown fields, which the parser skips, and the first error: later ones
-// follow from it.
+// Keeps unknown fields, which the parser skips with a warning, its only kind,
+// and the first error: later ones follow from it.
 class Errors : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column,
@@ -148,9 +171,7 @@ class Errors : public google::protobuf::io::ErrorCollector {
   }
   void AddWarning(int line, google::protobuf::io::ColumnNumber column,
                   const std::string& message) override {
-    if (unknown_.size() < kMost && absl::StrContains(message, kNoField)) {
-      unknown_.push_back({line, column, message});
-    }
+    if (unknown_.size() < kMost) unknown_.push_back({line, column, message});
   }
 
   bool any_unknown() const { return !unknown_.empty(); }
@@ -186,12 +207,13 @@ class Errors : public google::protobuf::io::ErrorCollector {
 
   // Protobuf names the place behind an unknown field: goes back to its name.
   static Found Moved(Found found, absl::string_view content) {
-    const std::string field = Quoted(found.message, 1);
+    const auto unknown = UnknownOf(found.message);
+    if (!unknown.has_value()) return found;
     size_t begin = 0;
     for (int i = 0; i < found.line; ++i) begin = content.find('\n', begin) + 1;
     const size_t end = std::min(content.find('\n', begin), content.size());
-    const size_t at =
-        content.substr(0, std::min(begin + found.column, end)).rfind(field);
+    const size_t at = content.substr(0, std::min(begin + found.column, end))
+                          .rfind(unknown->field);
     if (at == absl::string_view::npos) return found;
     const absl::string_view before = content.substr(0, at);
     found.line =
@@ -210,6 +232,12 @@ class Errors : public google::protobuf::io::ErrorCollector {
 
 absl::Status ParseTextProto(absl::string_view content, absl::string_view file,
                             google::protobuf::Message* message) {
+  return ParseTextProto(content, file, message, nullptr);
+}
+
+absl::Status ParseTextProto(absl::string_view content, absl::string_view file,
+                            google::protobuf::Message* message,
+                            TextFormat::ParseInfoTree* places) {
   content = WithoutByteOrderMark(content);
   if (static_cast<int64_t>(content.size()) > kMaxModelBytes) {
     return ModelError(file, ": expected at most ", kMaxModelBytes,
@@ -217,15 +245,18 @@ absl::Status ParseTextProto(absl::string_view content, absl::string_view file,
   }
   const TextShape shape = ShapeOfText(content);
   HT_RETURN_IF_ERROR(CheckTextRecords(content, file, shape));
-  const auto binary = BinaryOfPlainText(content, *message->GetDescriptor());
-  if (binary.has_value() && message->ParseFromString(*binary)) {
-    return absl::OkStatus();
+  if (places == nullptr) {
+    const auto binary = BinaryOfPlainText(content, *message->GetDescriptor());
+    if (binary.has_value() && message->ParseFromString(*binary)) {
+      return absl::OkStatus();
+    }
   }
   google::protobuf::io::ArrayInputStream stream(
       content.data(), static_cast<int>(content.size()));
-  google::protobuf::TextFormat::Parser parser;
+  TextFormat::Parser parser;
   Errors errors;
   parser.RecordErrorsTo(&errors);
+  parser.WriteLocationsTo(places);
   parser.SetRecursionLimit(kMaxTextDepth);
   // They are skipped, and each is told; what they hold is skipped without a
   // limit on its depth.

@@ -5,8 +5,8 @@
 #include "google/protobuf/text_format.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
-#include "graph/base/text.h"
 #include "graph/io/model_reader.h"
+#include "graph/io/text_proto.h"
 #include "graph/strategy/fields.h"
 #include "passes/options/options.h"
 #include "passes/options/strategy_fields.h"
@@ -14,8 +14,6 @@
 namespace halftone {
 namespace passes {
 namespace {
-
-using google::protobuf::TextFormat;
 
 constexpr int64_t kMaxStrategyBytes = 1 << 20;
 
@@ -33,16 +31,9 @@ absl::StatusOr<StrategyFile> ParseStrategy(absl::string_view content,
                                            absl::string_view file) {
   StrategyFile result;
   result.file = std::string(file);
-  HT_RETURN_IF_ERROR(ParseTextProto(content, file, &result.strategy));
-  // Again, for the lines: the first time was for its errors.
-  TextFormat::ParseInfoTree tree;
-  TextFormat::Parser parser;
-  parser.WriteLocationsTo(&tree);
-  proto::Strategy same;
-  if (parser.ParseFromString(std::string(WithoutByteOrderMark(content)),
-                             &same)) {
-    CollectLines(same, tree, "", &result.lines);
-  }
+  google::protobuf::TextFormat::ParseInfoTree places;
+  HT_RETURN_IF_ERROR(ParseTextProto(content, file, &result.strategy, &places));
+  CollectLines(result.strategy, places, "", &result.lines);
   return result;
 }
 

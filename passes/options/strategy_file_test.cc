@@ -22,6 +22,15 @@ TEST(ReadStrategyTest, ErrorsNameFileLineAndNearestField) {
   EXPECT_THAT(std::string(unknown.message()), HasSubstr("level"));
   EXPECT_EQ(ExitCodeOf(unknown), ExitCode::kModel);
   EXPECT_FALSE(ReadStrategy("no/such/file.pbtxt").ok());
+  // Also one in brackets, and without a word of the parser's own.
+  testing::internal::CaptureStderr();
+  const absl::Status bracketed =
+      ParseStrategy("lr { base: 0.1 }\n[amp] { level: 'O1' }", "s.pbtxt")
+          .status();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_THAT(std::string(bracketed.message()),
+              HasSubstr("s.pbtxt:2:2: unknown field \"[amp]\" in Strategy"));
+  EXPECT_EQ(ExitCodeOf(bracketed), ExitCode::kModel);
 }
 
 TEST(ReadStrategyTest, TakesAFileWithAByteOrderMark) {

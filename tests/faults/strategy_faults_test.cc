@@ -86,6 +86,8 @@ TEST(OpListsFile, ThatIsNone) {
            Wrong{"op_lists { whit: \"x\" }",
                  "lists:1:12: unknown field \"whit\" in OpLists; nearest: "
                  "white"},
+           Wrong{"op_lists { white: \"tanh\" [black]: \"tanh\" }",
+                 "lists:1:28: unknown field \"[black]\" in OpLists"},
            Wrong{"op_lists { unlisted: \"PINK\" }",
                  "unlisted: expected BLACK, GRAY or CLEAR, found \"PINK\""},
            Wrong{"op_lists { white: 3 }",
@@ -115,6 +117,10 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"field",
               "amp {\n lvl: \"O1\" }",
               {"2:2: unknown field \"lvl\" in Amp; nearest: level"}},
+        Wrong{"field_in_brackets",
+              "lr {\n [a.base]: 0.5 base: 0.1 }",
+              {"2:3: unknown field \"[a.base]\" in LearningRate; expected "
+               "one of base"}},
         Wrong{"method",
               "optimizer { nadam { } }",
               {"1:13: unknown field \"nadam\" in Optimizer; nearest: adam"}},
