@@ -120,7 +120,26 @@ class Reader {
                         facts.range(), "\""));
     Expect(!text || facts.word_size() > 0 || !facts.takes().empty(), field,
            "has neither words nor what it takes");
+    if (IsNumber(d)) CheckTakes(field);
     CheckDefaults(field);
+  }
+
+  // A number beyond an end that the text leaves out would seem to be taken.
+  void CheckTakes(const StrategyField& field) {
+    const auto range = ParseInterval(field.facts->range());
+    if (!field.facts->has_takes() || !range.has_value()) return;
+    std::set<double> named;
+    for (const absl::string_view word :
+         absl::StrSplit(field.facts->takes(), absl::ByAnyChar(" ,()"))) {
+      double number = 0;
+      if (absl::SimpleAtod(word, &number)) named.insert(number);
+    }
+    for (const double end : {range->low, range->high}) {
+      Expect(std::isinf(end) || named.count(end) > 0, field,
+             absl::StrCat("takes \"", field.facts->takes(),
+                          "\", which leaves out ", ExactDouble(end),
+                          ", an end of its range"));
+    }
   }
 
   void CheckDefaults(const StrategyField& field) {
@@ -273,8 +292,14 @@ std::string UnheldText(const Interval& range, double number, bool whole) {
   if (std::abs(number) > kLargest) {
     return absl::StrCat("what f32 holds, at most ", ExactDouble(kLargest));
   }
-  const bool vanishes = number != 0 && static_cast<float>(number) == 0;
-  return vanishes && !range.Has(0) ? "what is not 0 in f32" : "";
+  // An end that does not belong to it, and that f32 rounds the number to.
+  for (const double end : {range.low, range.high}) {
+    if (!range.Has(end) &&
+        static_cast<float>(number) == static_cast<float>(end)) {
+      return absl::StrCat("what is not ", ExactDouble(end), " in f32");
+    }
+  }
+  return "";
 }
 
 }  // namespace

@@ -102,6 +102,9 @@ TEST(ReadFieldsTest, RefusesAFieldThatLeavesSomethingOpen) {
                 "its default: expected a or b, found \"c\""},
            Case{"BOOL", "doc: 'D.' bundle { name: 'level O1' value: '1' }", "",
                 "its default: expected true or false"},
+           Case{"DOUBLE", "doc: 'D.' range: '(0, 8]' takes: 'above 0'",
+                "default_value: '1'",
+                "takes \"above 0\", which leaves out 8, an end of its range"},
            Case{"BOOL", "doc: 'D.' agrees_on_all_ranks: false",
                 "default_value: 'true'", "is part of the program"},
            Case{"BOOL", "doc: 'D.' flag { name: '--f' word: 'w' value: 'no' }",
@@ -194,6 +197,46 @@ TEST(StrategyFieldsTest, WordsOfFlagsBelongToAFlag) {
     }
     EXPECT_EQ(owners, 1) << field.path;
   }
+}
+
+// What is refused is not what the refusal says is taken: both ends are named.
+TEST(RefusalTest, NamesTheEndsOfTheRange) {
+  EXPECT_EQ(
+      Refusal(*FindStrategyField("dist.first_bucket_size_in_MB")->descriptor,
+              "1e+13"),
+      "expected a number above 0 and at most 8e+12, found 1e+13");
+  EXPECT_EQ(Refusal(*FindStrategyField("dist.fuse_grad_size_in_MB")->descriptor,
+                    "1e+13"),
+            "expected a number above 0 and at most 8e+12 (fuse_all_reduce_ops: "
+            "false switches fusing off), found 1e+13");
+  EXPECT_EQ(
+      Refusal(
+          *FindStrategyField("amp.loss_scaling.init_loss_scaling")->descriptor,
+          "1e-38"),
+      "expected a number from 1.17549435e-38 to 3.40282347e+38, found "
+      "1e-38");
+}
+
+// Wherever the range leaves an end out, f32 does not bring it back.
+TEST(RefusalTest, RefusesWhatF32RoundsToAnEndLeftOut) {
+  for (const char* path :
+       {"optimizer.adam.beta1", "optimizer.adamw.beta2",
+        "optimizer.momentum.momentum", "optimizer.lars.momentum",
+        "optimizer.rmsprop.alpha", "optimizer.adadelta.rho",
+        "optimizer.ema.decay", "optimizer.group.beta1"}) {
+    const auto& field = *FindStrategyField(path)->descriptor;
+    EXPECT_EQ(Refusal(field, "0.99999999"),
+              "expected what is not 1 in f32, found 0.99999999")
+        << path;
+    EXPECT_EQ(Refusal(field, "0.9999999"), "") << path;
+  }
+  EXPECT_EQ(Refusal(*FindStrategyField("optimizer.adam.epsilon")->descriptor,
+                    "1e-60"),
+            "expected what is not 0 in f32, found 1e-60");
+  EXPECT_EQ(
+      Refusal(*FindStrategyField("optimizer.sgd.weight_decay")->descriptor,
+              "1e-60"),
+      "");
 }
 
 TEST(ValueTextTest, IsAsSetTakesIt) {

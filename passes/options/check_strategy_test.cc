@@ -18,7 +18,7 @@ TEST(LossScaling, RefusesWhatNoScaleCanBe) {
   };
   ExpectError(with("init_loss_scaling: 0"),
               "dir/s.pbtxt:4: amp.loss_scaling.init_loss_scaling: expected a "
-              "finite number above 0, found 0");
+              "number from 1.17549435e-38 to 3.40282347e+38, found 0");
   ExpectError(with("init_loss_scaling: -2"), "found -2");
   ExpectError(with("init_loss_scaling: nan"), "found nan");
   ExpectError(with("init_loss_scaling: inf"), "found inf");
@@ -248,6 +248,9 @@ TEST(StrategyChecks, Optimizers) {
               "sets trust_ratio, and optimizer.adam has no such field");
   ExpectError("optimizer { lamb {} group { match: '*' beta2: 1 } }",
               "optimizer.group: expected a number from 0 to below 1");
+  ExpectError("", "--set: optimizer.adam.beta2: expected what is not 1 in f32",
+              ExitCode::kUsage,
+              {{"optimizer.adam.beta2", "0.99999999", "--set"}});
   ExpectError("optimizer { rmsprop { alpha: 1 } }", "optimizer.rmsprop.alpha");
   ExpectError("optimizer { }", "names no method; one of: sgd momentum adam");
   ExpectError("optimizer { momentum { momentum: 1 } }",

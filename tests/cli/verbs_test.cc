@@ -205,7 +205,8 @@ TEST(ExplainVerb, KnowsTheStrategy) {
   EXPECT_THAT(scale.out,
               AllOf(StartsWith("field      amp.loss_scaling.init_loss_scaling\n"
                                "means      The scale of the first step.\n"
-                               "takes      a finite number above 0\n"
+                               "takes      a number from 1.17549435e-38 to "
+                               "3.40282347e+38\n"
                                "default    by level\n"),
                     HasSubstr("O1 fp16 32768, O1 bf16 1, "),
                     HasSubstr("paddle 32768, apex 65536, torch 65536"),

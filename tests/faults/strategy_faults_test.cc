@@ -203,10 +203,10 @@ TEST(LossScaling, RefusesWhatNoScaleCanBe) {
     const char* expected;
   };
   for (const Case& c : {
-           Case{"init_loss_scaling", "-1", "a finite number above 0"},
-           Case{"init_loss_scaling", "0", "a finite number above 0"},
-           Case{"init_loss_scaling", "inf", "a finite number above 0"},
-           Case{"init_loss_scaling", "nan", "a finite number above 0"},
+           Case{"init_loss_scaling", "-1", "a number from 1.17549435e-38"},
+           Case{"init_loss_scaling", "0", "a number from 1.17549435e-38"},
+           Case{"init_loss_scaling", "inf", "a number from 1.17549435e-38"},
+           Case{"init_loss_scaling", "nan", "a number from 1.17549435e-38"},
            Case{"incr_ratio", "0.5", "a finite number, 1 or above"},
            Case{"incr_ratio", "nan", "a finite number, 1 or above"},
            Case{"incr_ratio", "inf", "a finite number, 1 or above"},
@@ -234,7 +234,7 @@ TEST(LossScaling, RefusesWhatNoScaleCanBe) {
 TEST(Flags, ThatOverrideWithWhatCannotBe) {
   ExpectNoFlags({"--loss-scale", "-3"},
                 {"--loss-scale: amp.loss_scaling.init_loss_scaling: expected a "
-                 "finite number above 0, found -3"});
+                 "number from 1.17549435e-38 to 3.40282347e+38, found -3"});
   ExpectNoFlags({"--black", "sofmax"}, {"--black: ", "nearest: softmax"});
   ExpectNoFlags({"--white", "matmul", "--black", "matmul"},
                 {"--black: amp.custom_black_list: matmul is in "
