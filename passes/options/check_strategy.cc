@@ -51,7 +51,12 @@ void CheckEachField(const proto::Strategy& strategy, Checker& check) {
                 // Text that may be unset is unset by "".
                 if (value.empty()) return;
                 const std::string refusal = Refusal(field, value);
-                if (!refusal.empty()) check.Refuse(path, refusal, member);
+                if (refusal.empty()) return;
+                if (member >= 0 && index < 0) {
+                  check.RefuseIn(path, member, field.name(), refusal);
+                } else {
+                  check.Refuse(path, refusal, member);
+                }
               });
 }
 
@@ -252,14 +257,21 @@ void CheckMemory(const proto::Strategy& strategy, Checker& check) {
   }
 }
 
-// A group may say in place of the method what the method has.
+// A group may say in place of the method what the method has, and takes.
 void CheckGroup(const proto::Group& group, const FieldDescriptor& method,
                 int member, Checker& check) {
   std::vector<const FieldDescriptor*> set;
   group.GetReflection()->ListFields(group, &set);
   for (const FieldDescriptor* field : set) {
-    if (!OverridesMethod(*field) ||
-        FieldOfMethod(*method.message_type(), field->name()) != nullptr) {
+    if (!OverridesMethod(*field)) continue;
+    const FieldDescriptor* const own =
+        FieldOfMethod(*method.message_type(), field->name());
+    if (own != nullptr) {
+      const std::string value = ValueText(group, *field);
+      const std::string refusal = Refusal(*own, value);
+      if (!refusal.empty() && Refusal(*field, value).empty()) {
+        check.RefuseIn("optimizer.group", member, field->name(), refusal);
+      }
       continue;
     }
     check.Refuse(

@@ -247,7 +247,21 @@ TEST(StrategyChecks, Optimizers) {
   ExpectError("optimizer { adam {} group { match: '*' trust_ratio: false } }",
               "sets trust_ratio, and optimizer.adam has no such field");
   ExpectError("optimizer { lamb {} group { match: '*' beta2: 1 } }",
-              "optimizer.group: expected a number from 0 to below 1");
+              "dir/s.pbtxt:1: optimizer.group[0].beta2: expected a number "
+              "from 0 to below 1, found 1");
+  ExpectError(
+      "optimizer { adam {} group { match: 'a' }\n group { match: '*'\n "
+      "beta1: 0.5\n beta2: -1 } }",
+      "dir/s.pbtxt:4: optimizer.group[1].beta2: expected a number from 0");
+  ExpectError("optimizer { adam {} }",
+              "--set: optimizer.group[0].lr_scale: expected lr_scale 0 or "
+              "above, found -1",
+              ExitCode::kUsage,
+              {{"optimizer.group", "match: '*' lr_scale: -1", "--set"}});
+  // What the method takes.
+  ExpectError("optimizer { adam {} group { match: '*' epsilon: 0 } }",
+              "optimizer.group[0].epsilon: expected a finite number above 0");
+  MustResolve("optimizer { lars {} group { match: '*' epsilon: 0 } }");
   ExpectError("", "--set: optimizer.adam.beta2: expected what is not 1 in f32",
               ExitCode::kUsage,
               {{"optimizer.adam.beta2", "0.99999999", "--set"}});

@@ -97,6 +97,14 @@ std::string Resolver::Origin(absl::string_view path, int member) const {
   return origin == origins_.end() ? file_.file : origin->second;
 }
 
+std::string Resolver::OriginIn(absl::string_view list, int member,
+                               const std::string& path) const {
+  const auto line = file_.lines.find(path);
+  return line == file_.lines.end()
+             ? Origin(list, member)
+             : absl::StrCat(file_.file, ":", line->second);
+}
+
 absl::Status Resolver::Error(absl::string_view path, absl::string_view message,
                              int member) const {
   return OriginError(Origin(path, member), path, message);

@@ -41,6 +41,9 @@ class Resolver {
   // "s.pbtxt:2" or "--level"; of the i-th member of a repeated field where it
   // is given.
   std::string Origin(absl::string_view path, int member = -1) const;
+  // Of a field of such a member, whose own path is "optimizer.group[0].beta1".
+  std::string OriginIn(absl::string_view list, int member,
+                       const std::string& path) const;
 
   // "s.pbtxt:2: amp.level: <message>": kUsage where a flag is the origin.
   absl::Status Error(absl::string_view path, absl::string_view message,
