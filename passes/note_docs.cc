@@ -120,6 +120,10 @@ constexpr NoteDoc kNoteDocs[] = {
      "and the loss has no two parts: loss { var: \"loss\" mean_over: \"ce\" "
      "part { var: \"main\" } part { var: \"aux\" weight: 0.4 } }. One scaler "
      "is what it has."},
+    {"P13", "settings that nothing reads",
+     "Another setting, or the model, leaves these without effect: what stands "
+     "in brackets says which. Take them out, or change that. Results are those "
+     "without them."},
     {"T1", "no fast products in the level's dtype",
      "The target has no instructions for products in this dtype: it computes "
      "them in f32 and rounds once. The level saves memory and moved bytes, not "

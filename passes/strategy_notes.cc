@@ -12,6 +12,7 @@
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 #include "graph/strategy/fields.h"
+#include "passes/idle_settings.h"
 
 namespace halftone {
 namespace passes {
@@ -189,6 +190,11 @@ std::vector<proto::Note> StrategyNotes(const Program& source,
                             ": the model's loss has ",
                             source.loss.parts.empty() ? "no parts" : "one part",
                             ": one scaler")));
+  }
+  const std::vector<std::string> idle = IdleSettings(source, options);
+  if (!idle.empty()) {
+    notes.push_back(
+        Note("P13", absl::StrCat("no effect: ", absl::StrJoin(idle, "; "))));
   }
   return notes;
 }

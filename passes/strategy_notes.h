@@ -19,7 +19,7 @@ absl::Status CheckGroups(const Program& source, const Options& options);
 // nothing in train.
 absl::Status CheckMemoryGlobs(const Program& source, const Options& options);
 
-// P2, P3, P4 and P5: settings without effect, and a preset that explicit
+// P2 to P5 and P11 to P13: settings without effect, and a preset that explicit
 // fields change.
 std::vector<proto::Note> StrategyNotes(const Program& source,
                                        const Options& options);

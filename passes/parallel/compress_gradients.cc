@@ -27,11 +27,6 @@ namespace {
 // saved.
 constexpr int64_t kLeastElements = 16384;
 
-bool IsCompressed(const TensorType& parameter) {
-  return parameter.dtype == DType::kF32 &&
-         parameter.Elements().coefficient() >= kLeastElements;
-}
-
 // In f32, as Paddle's op dgc counts.
 int64_t KeptElements(int64_t elements, double sparsity) {
   const float share = 1 - static_cast<float>(sparsity);
@@ -208,7 +203,7 @@ absl::Status Compressor::Compress(OpId update) {
   const int param = op.schema->FindInput("Param");
   std::vector<bool> chosen;
   for (ValueId value : op.inputs.slot(param)) {
-    chosen.push_back(IsCompressed(block_.type(value)));
+    chosen.push_back(IsCompressedByDgc(block_.type(value)));
   }
   const std::vector<ValueId> params =
       Chosen(op.inputs.slot(param), chosen, true);
@@ -279,13 +274,18 @@ bool Compresses(const Block& block) {
   for (OpId id : OpsOfType(block, "momentum")) {
     const Op& op = block.op(id);
     for (ValueId param : op.inputs.slot(op.schema->FindInput("Param"))) {
-      if (IsCompressed(block.type(param))) return true;
+      if (IsCompressedByDgc(block.type(param))) return true;
     }
   }
   return false;
 }
 
 }  // namespace
+
+bool IsCompressedByDgc(const TensorType& parameter) {
+  return parameter.dtype == DType::kF32 &&
+         parameter.Elements().coefficient() >= kLeastElements;
+}
 
 absl::StatusOr<bool> CompressGradients::Run(Program& program) {
   Entry* const train = program.FindEntry(kTrainEntry);

@@ -36,11 +36,15 @@
 #ifndef HALFTONE_PASSES_PARALLEL_COMPRESS_GRADIENTS_H_
 #define HALFTONE_PASSES_PARALLEL_COMPRESS_GRADIENTS_H_
 
+#include "graph/ir/program.h"
 #include "passes/options/options.h"
 #include "passes/pass.h"
 
 namespace halftone {
 namespace passes {
+
+// Whether a parameter is one of those.
+bool IsCompressedByDgc(const TensorType& parameter);
 
 class CompressGradients : public Pass {
  public:
