@@ -143,10 +143,15 @@ void CheckOneCycle(const proto::OneCycle& s, Checker& check) {
   }
 }
 
-void CheckCyclic(const proto::Cyclic& s, Checker& check) {
-  if (s.has_base_lr()) {
-    check.Number("lr.cyclic.max_lr", s.max_lr(), s.max_lr() >= s.base_lr(),
-                 absl::StrCat("at least base_lr, ", ExactDouble(s.base_lr())));
+void CheckCyclic(const proto::LearningRate& lr, Checker& check) {
+  const proto::Cyclic& s = lr.cyclic();
+  // What base_batch makes of base depends on the run's batch.
+  if (s.has_base_lr() || lr.base_batch() <= 0) {
+    const double low = s.has_base_lr() ? s.base_lr() : lr.base();
+    check.Number(
+        "lr.cyclic.max_lr", s.max_lr(), s.max_lr() >= low,
+        absl::StrCat("at least ", s.has_base_lr() ? "base_lr, " : "lr.base, ",
+                     ExactDouble(low)));
   }
   if (s.gamma() != 1 && s.mode() != "exp_range") {
     check.Refuse("lr.cyclic.gamma",
@@ -179,7 +184,7 @@ void CheckRate(const proto::LearningRate& lr, Checker& check) {
   if (lr.has_piecewise()) CheckPiecewise(lr.piecewise(), check);
   if (lr.has_multi_step()) CheckMilestones(lr.multi_step(), check);
   if (lr.has_one_cycle()) CheckOneCycle(lr.one_cycle(), check);
-  if (lr.has_cyclic()) CheckCyclic(lr.cyclic(), check);
+  if (lr.has_cyclic()) CheckCyclic(lr, check);
 }
 
 void CheckCrop(const proto::RandomResizedCrop& crop, Checker& check) {

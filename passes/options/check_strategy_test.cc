@@ -319,6 +319,9 @@ TEST(Schedules, RefuseWhatDoesNotGoTogether) {
               "lr.noam.warmup_steps alone");
   ExpectError("lr { cyclic { base_lr: 1 max_lr: 0.5 } }",
               "lr.cyclic.max_lr: expected at least base_lr, 1, found 0.5");
+  ExpectError("lr { base: 1 cyclic { max_lr: 0.5 } }",
+              "lr.cyclic.max_lr: expected at least lr.base, 1, found 0.5");
+  MustResolve("lr { base: 1 cyclic { base_lr: 0 max_lr: 0.5 } }");
   ExpectError("lr { cyclic { max_lr: 0.5 gamma: 0.9 } }",
               "lr.cyclic.gamma: is of mode exp_range alone, and mode is "
               "triangular");
