@@ -87,7 +87,7 @@ TEST(OpListsFile, ThatIsNone) {
                  "lists:1:12: unknown field \"whit\" in OpLists; nearest: "
                  "white"},
            Wrong{"op_lists { white: \"tanh\" [black]: \"tanh\" }",
-                 "lists:1:28: unknown field \"[black]\" in OpLists"},
+                 "lists:1:27: unknown field \"[black]\" in OpLists"},
            Wrong{"op_lists { unlisted: \"PINK\" }",
                  "unlisted: expected BLACK, GRAY or CLEAR, found \"PINK\""},
            Wrong{"op_lists { white: 3 }",
@@ -119,8 +119,8 @@ INSTANTIATE_TEST_SUITE_P(
               {"2:2: unknown field \"lvl\" in Amp; nearest: level"}},
         Wrong{"field_in_brackets",
               "lr {\n [a.base]: 0.5 base: 0.1 }",
-              {"2:3: unknown field \"[a.base]\" in LearningRate; expected "
-               "one of base"}},
+              {"2:3: unknown field \"[a.base]\" in LearningRate; nearest: "
+               "base"}},
         Wrong{"method",
               "optimizer { nadam { } }",
               {"1:13: unknown field \"nadam\" in Optimizer; nearest: adam"}},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "graph/base/shell_word.h"
 #include "graph/base/text.h"
 #include "graph/base/wrap.h"
+#include "graph/strategy/first_rate.h"
 #include "graph/strategy/optimizer_method.h"
 #include "nlohmann/json.hpp"
 #include "passes/options/options.h"
@@ -259,9 +261,10 @@ std::string ScheduleText(const proto::LearningRate& lr) {
 
 std::string LearningRateText(const proto::Strategy& strategy) {
   const proto::LearningRate& lr = strategy.lr();
-  std::string text = absl::StrCat("lr ", Number(lr.base()));
+  const std::optional<double> own = OwnFirstRate(lr);
+  std::string text = absl::StrCat("lr ", Number(own.value_or(lr.base())));
   const int64_t batch = strategy.train().batch_size();
-  if (lr.base_batch() > 0 && batch > 0) {
+  if (!own.has_value() && lr.base_batch() > 0 && batch > 0) {
     absl::StrAppend(&text, " x ", batch, "/", lr.base_batch(), " = ",
                     Number(lr.base() * static_cast<double>(batch) /
                            static_cast<double>(lr.base_batch())));

@@ -110,6 +110,15 @@ TEST(UpdateText, NamesMethodRateDecayAndClip) {
   EXPECT_EQ(UpdateText(step), "sgd, lr 0.5 multi_step x0.1 at 30, 60 steps");
   step.mutable_lr()->mutable_one_cycle()->set_factor(4);
   EXPECT_EQ(UpdateText(step), "sgd, lr 0.5 one_cycle to base x 4");
+  // Where base has no effect, the rate that they begin with.
+  step.mutable_lr()->set_base_batch(32);
+  step.mutable_train()->set_batch_size(64);
+  step.mutable_lr()->mutable_one_cycle()->clear_factor();
+  step.mutable_lr()->mutable_one_cycle()->set_max_lr(2);
+  EXPECT_EQ(UpdateText(step), "sgd, lr 0.08 one_cycle to 2");
+  step.mutable_lr()->mutable_cyclic()->set_base_lr(0.25);
+  step.mutable_lr()->mutable_cyclic()->set_max_lr(2);
+  EXPECT_EQ(UpdateText(step), "sgd, lr 0.25 cyclic to 2 in 2000 steps");
   proto::Strategy warm = StrategyWith("sgd");
   warm.mutable_lr()->set_warmup_epochs(1);
   EXPECT_EQ(UpdateText(warm), "sgd, lr 0.5 constant after 1 warm-up epoch");
