@@ -64,6 +64,8 @@ struct OpenedData {
   // Found, and not left out yet: LeaveOut does that.
   std::vector<BrokenSample> broken;
   int64_t left_out = 0;  // samples of both splits
+  // Labelled pictures: what DataOptions says of them has an effect.
+  bool pictures = false;
 };
 
 // Leaves `data->broken` out, of both splits and in any order, and notes it.

@@ -22,6 +22,43 @@ std::string UsageOf(const DataFormat& format) {
       format.kind, format.needs_place ? place : absl::StrCat("[", place, "]"));
 }
 
+// What `options` ask of pictures, as fields of the strategy.
+std::vector<std::string> AskedOfPictures(const DataOptions& options) {
+  std::vector<std::string> fields;
+  if (options.augmented) {
+    const auto& reflection = *options.augment.GetReflection();
+    std::vector<const google::protobuf::FieldDescriptor*> set;
+    reflection.ListFields(options.augment, &set);
+    for (const auto* field : set) {
+      // A default of 0, which a resolved strategy has, asks for nothing.
+      using Type = google::protobuf::FieldDescriptor;
+      const bool nothing =
+          (field->cpp_type() == Type::CPPTYPE_DOUBLE &&
+           reflection.GetDouble(options.augment, field) == 0) ||
+          (field->cpp_type() == Type::CPPTYPE_INT64 &&
+           reflection.GetInt64(options.augment, field) == 0);
+      if (nothing) continue;
+      fields.push_back(absl::StrCat("train.augment.", field->name()));
+    }
+  }
+  if (options.skip_broken) fields.push_back("train.broken_samples");
+  return fields;
+}
+
+// That data of this kind has no use for them; "": nothing is asked.
+std::string IdleFieldsNote(const DataFormat& format,
+                           const DataOptions& options) {
+  const std::vector<std::string> fields = AskedOfPictures(options);
+  if (fields.empty()) return "";
+  std::vector<std::string> kinds;
+  for (const DataFormat& other : DataFormats()) {
+    if (other.open_images != nullptr) kinds.emplace_back(other.kind);
+  }
+  return absl::StrCat(absl::StrJoin(fields, ", "), ": no effect on ",
+                      format.kind, " data, only on ",
+                      absl::StrJoin(kinds, ", "));
+}
+
 }  // namespace
 
 int64_t FeedSpec::elements() const {
@@ -85,7 +122,12 @@ absl::StatusOr<OpenedData> OpenData(absl::string_view source, Feeds feeds,
   std::string place;
   HT_ASSIGN_OR_RETURN(const DataFormat* const format,
                       FindDataFormat(source, &place));
-  if (format->open != nullptr) return format->open(place, feeds, options);
+  if (format->open != nullptr) {
+    HT_ASSIGN_OR_RETURN(OpenedData data, format->open(place, feeds, options));
+    const std::string note = IdleFieldsNote(*format, options);
+    if (!note.empty()) data.notes.push_back(note);
+    return data;
+  }
   HT_ASSIGN_OR_RETURN(ImageSplits splits,
                       format->open_images(place, options.classes));
   std::vector<std::string> classes = splits.classes;
@@ -93,6 +135,7 @@ absl::StatusOr<OpenedData> OpenData(absl::string_view source, Feeds feeds,
       OpenedData data,
       OpenPictures(format->kind, std::move(splits), feeds, options));
   data.classes = std::move(classes);
+  data.pictures = true;
   return data;
 }
 

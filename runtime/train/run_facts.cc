@@ -95,9 +95,11 @@ std::map<std::string, std::string> SettingsOf(const Rank& rank) {
       {"set of samples", absl::StrCat("#", Hex64(rank.data().content_hash))},
       {"order of samples", rank.config().shuffle ? "shuffled" : "as stored"},
       {"lr", HashOf(strategy.lr())},
-      {"augmentation", HashOf(strategy.train().augment())},
       {"train.tail", strategy.train().tail()},
   };
+  if (rank.data().opened.pictures) {
+    settings["augmentation"] = HashOf(strategy.train().augment());
+  }
   if (!strategy.lr().constant()) {
     settings["number of epochs for lr"] =
         absl::StrCat(strategy.train().epochs());

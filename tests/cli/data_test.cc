@@ -20,6 +20,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 namespace fs = std::filesystem;
 
@@ -242,6 +243,36 @@ TEST_F(DataTest, VerifyOfWhatIsNoPicture) {
   const Result wrong = Halftone({"data", "verify", "synthetic:3"});
   EXPECT_EQ(wrong.exit_code(), 2);
   EXPECT_THAT(wrong.err, HasSubstr("nothing to verify"));
+}
+
+// What is said of pictures is told of other data, and is no difference to what
+// went before.
+TEST_F(DataTest, OtherDataIsNotAugmented) {
+  const Words training = {"run",          "models/mlp.pbtxt",
+                          "--data",       "idx:models/digits",
+                          "--set",        "optimizer.sgd=",
+                          "--out",        root_ + "/idx",
+                          "--batch-size", "64",
+                          "--set",        "train.broken_samples=skip",
+                          "--set",        "train.augment.horizontal_flip=0.5"};
+  const Result first =
+      Halftone(training, {"--set", "train.augment.color_jitter.contrast=0.5"});
+  ASSERT_EQ(first.exit_code(), 0) << first.err;
+  EXPECT_THAT(
+      first.err + first.out,
+      HasSubstr("note     train.augment.horizontal_flip, "
+                "train.augment.color_jitter, train.broken_samples: no effect "
+                "on idx data, only on imagefolder, filelist, tar\n"));
+  const Result resumed = Halftone(training, {"--epochs", "2", "--resume"});
+  ASSERT_EQ(resumed.exit_code(), 0) << resumed.err;
+  EXPECT_THAT(resumed.err + resumed.out, HasSubstr(": bit for bit\n"));
+  // A default is none.
+  const Result plain =
+      Halftone({"run", "models/mlp.pbtxt", "--data", "idx:models/digits",
+                "--set", "optimizer.sgd=", "--batch-size", "64"},
+               {"--set", "train.augment.cutout=0"});
+  EXPECT_EQ(plain.exit_code(), 0) << plain.err;
+  EXPECT_THAT(plain.err + plain.out, Not(HasSubstr("no effect")));
 }
 
 // Labels mean what they meant in training, or there is an error.
