@@ -116,8 +116,11 @@ std::string ResumeLine(const RunStarted& run, const Resumed& was) {
   const std::string ranks = Count(run.world_size, "rank");
   std::string line = absl::StrCat(
       "resume   ckpt/step-", was.step, ": epoch ", was.epoch, " sample ",
-      was.sample, ", ", was.applied, " applied, scale ",
-      ExactFloat(was.loss_scaling), " good ", was.good_steps, "; ");
+      was.sample, ", ", was.applied, " applied",
+      was.fresh_scale ? ""
+                      : absl::StrCat(", scale ", ExactFloat(was.loss_scaling),
+                                     " good ", was.good_steps),
+      "; ");
   const std::vector<std::string> different = Differences(run, was);
   const proto::Dist& dist = run.strategy.dist();
   if (different.empty() && dist.has_virtual_shards()) {

@@ -82,6 +82,11 @@ TEST_F(ReportText, Resume) {
   EXPECT_EQ(ResumeLine(run_, was), line +
                                        "same program and 2 ranks: bit for "
                                        "bit");
+  was.fresh_scale = true;
+  EXPECT_EQ(ResumeLine(run_, was),
+            "resume   ckpt/step-70: epoch 4 sample 64, 69 applied; same "
+            "program and 2 ranks: bit for bit");
+  was.fresh_scale = false;
   was.world_size = 4;
   EXPECT_EQ(ResumeLine(run_, was),
             line + "2 ranks: same samples, equal to rounding");

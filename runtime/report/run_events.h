@@ -23,6 +23,7 @@ struct Resumed {
   int64_t epoch = 1, sample = 0;  // the next sample's
   float loss_scaling = 1;
   int64_t good_steps = 0;
+  bool fresh_scale = false;  // neither of these two goes on
   std::string fingerprint, level, tuning_hash;
   int64_t seed = 0;
   std::optional<double> threads;  // per rank; it may not be known

@@ -325,6 +325,7 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
     options.source = rank.start.from;
     options.parameters_only = !rank.start.resumed;
     options.take_scaler = TakesScaler(rank);
+    rank.start.fresh_scale = !options.take_scaler;
     // A checkpoint is whole; a file of tensors may hold a part, or another's
     // names.
     std::vector<std::string> said;

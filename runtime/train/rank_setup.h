@@ -66,6 +66,7 @@ struct StartingPoint {
   std::optional<Checkpoint> state;
   std::string from;  // where it lies: a run directory or a file
   std::vector<std::string> said;
+  bool fresh_scale = false;  // the checkpoint's scale and counters are left
   // By label, where the parameters were trained; rank 0's, empty if not known.
   std::vector<std::string> classes;
 };

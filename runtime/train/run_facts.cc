@@ -69,6 +69,7 @@ Resumed ResumedFrom(const Rank& rank) {
   resumed.sample = progress.sample;
   resumed.loss_scaling = progress.loss_scaling;
   resumed.good_steps = progress.good_steps;
+  resumed.fresh_scale = rank.start.fresh_scale;
   resumed.fingerprint = was.fingerprint;
   resumed.level = was.level;
   resumed.tuning_hash = was.tuning_hash;
