@@ -290,6 +290,27 @@ TEST(StrategyChecks, Optimizers) {
   EXPECT_EQ(options.strategy.optimizer().adam().beta2(), 0.999);
 }
 
+// As in a file, where the parser refuses it; a flag over a file's is fine.
+TEST(StrategyChecks, FlagsNameOneMethodAndOneSchedule) {
+  const std::string one = "is set by another flag, too: choose one";
+  ExpectError("", "--set: optimizer.adamw: optimizer.adam " + one,
+              ExitCode::kUsage,
+              {{"optimizer.adam.weight_decay", "0.3", "--set"},
+               {"optimizer.adamw.beta1", "0.8", "--set"}});
+  ExpectError(
+      "", "--set: optimizer.sgd: optimizer.adam " + one, ExitCode::kUsage,
+      {{"optimizer", "adam { }", "--set"}, {"optimizer.sgd", "", "--set"}});
+  ExpectError("", "--set: lr.linear: lr.cosine " + one, ExitCode::kUsage,
+              {{"lr.cosine.min_ratio", "0.1", "--set"},
+               {"lr.linear.min_ratio", "0.2", "--set"}});
+  const Options options = MustResolve("optimizer { sgd { } } lr { cosine { } }",
+                                      {{"optimizer.adam.beta1", "0.8", "--set"},
+                                       {"optimizer.adam.beta2", "0.9", "--set"},
+                                       {"lr.constant", "true", "--set"}});
+  EXPECT_TRUE(options.strategy.optimizer().has_adam());
+  EXPECT_TRUE(options.strategy.lr().constant());
+}
+
 TEST(Schedules, RefuseWhatDoesNotGoTogether) {
   ExpectError("lr { step { } }",
               "lr.step.step_size: expected a whole number above 0, found 0");

@@ -32,9 +32,27 @@ Resolver::Resolver(const StrategyFile& file)
   });
 }
 
+absl::Status Resolver::Choose(const Override& o) {
+  // What a message's text sets is found by its paths.
+  proto::Strategy alone;
+  if (!SetStrategyField(&alone, o).ok()) return absl::OkStatus();
+  for (const StrategyField& field : StrategyFields()) {
+    const auto* const oneof = field.descriptor->containing_oneof();
+    if (oneof == nullptr || !HasField(alone, field.path)) continue;
+    std::string& chosen = chosen_[oneof->full_name()];
+    if (!chosen.empty() && chosen != field.path) {
+      return UsageError(o.origin, ": ", field.path, ": ", chosen,
+                        " is set by another flag, too: choose one");
+    }
+    chosen = field.path;
+  }
+  return absl::OkStatus();
+}
+
 void Resolver::ApplyOverrides(absl::Span<const Override> overrides,
                               ErrorList* errors) {
   for (const Override& o : overrides) {
+    if (!errors->Add(Choose(o))) continue;
     if (!errors->Add(SetStrategyField(&strategy_, o))) continue;
     added_[o.path].push_back(o.origin);
     origins_[o.path] = o.origin;

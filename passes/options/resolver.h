@@ -50,12 +50,18 @@ class Resolver {
                      int member = -1) const;
 
  private:
+  // Errors (kUsage): another override chose another member of a oneof.
+  absl::Status Choose(const Override& override_);
+
   const StrategyFile& file_;
   proto::Strategy strategy_;
   std::map<std::string, std::string> origins_;
   // For repeated fields: how many members the file gave, and the origins of
   // those that overrides added.
   std::map<std::string, std::vector<std::string>> added_;
+  // The member of a oneof that an override chose: "optimizer.method" ->
+  // "optimizer.adam".
+  std::map<std::string, std::string> chosen_;
 };
 
 // "s.pbtxt:2: amp.level: <message>" with the class that the origin decides.

@@ -276,6 +276,17 @@ void VisitValues(const Message& message, const std::string& prefix,
   }
 }
 
+bool HasField(const Message& message, absl::string_view path) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(path, absl::MaxSplits('.', 1));
+  const FieldDescriptor* const field =
+      message.GetDescriptor()->FindFieldByName(parts.first);
+  const Reflection& reflection = *message.GetReflection();
+  return reflection.HasField(message, field) &&
+         (parts.second.empty() ||
+          HasField(reflection.GetMessage(message, field), parts.second));
+}
+
 int MembersAt(const Message& message, absl::string_view path) {
   const std::pair<std::string, std::string> parts =
       absl::StrSplit(path, absl::MaxSplits('.', 1));

@@ -46,6 +46,9 @@ using VisitValue =
 void VisitValues(const google::protobuf::Message& message,
                  const std::string& prefix, const VisitValue& visit);
 
+// Whether a field that is in no list, or a part, is set.
+bool HasField(const google::protobuf::Message& message, absl::string_view path);
+
 // Members of a list; the path is that of one.
 int MembersAt(const google::protobuf::Message& message, absl::string_view path);
 
