@@ -143,9 +143,12 @@ std::string StrategyPage() {
       "\nWhat changes a training's numbers besides the model: a file in "
       "protobuf's text\nform (`--strategy FILE`), any field of it on the "
       "command line (`--set\namp.level=O1`; for a list it adds a member), "
-      "some by a flag of their own. `compile`\nkeeps the resolved strategy in "
-      "the `.htc` with each value's origin, which\n`halftone explain X.htc "
-      "strategy` shows. `halftone explain strategy FIELD` says of one\nfield "
+      "some by a flag of their own. Of several\n`--set` of one field the last "
+      "holds; a field's flag holds against them all, wherever\nit stands. A "
+      "number below an end that its range leaves out, as 1 in \"to below 1\", "
+      "is below\nit in f32, too. `compile` keeps the resolved strategy in the "
+      "`.htc` with each value's\norigin, which `halftone explain X.htc "
+      "strategy` shows. `halftone explain strategy FIELD`\nsays of one field "
       "what stands here. Examples: `models/mnist_*.pbtxt`.\n",
       Sections(), OpListsSection(),
       "\n## Levels\n\nWhat a level and a dtype "

@@ -314,7 +314,7 @@ void AddStrategyFlags(Verb verb, ModelFlags* flags) {
                                         setting.substr(equals + 1), "--set"});
             return absl::OkStatus();
           },
-          "path=value: any field of the strategy")
+          "path=value: any field of the strategy; a field's own flag wins")
       .UpToWords(1000);
   for (const StrategyField& field : StrategyFields()) {
     AddFlag(verb, field, flags);

@@ -25,9 +25,10 @@ namespace tools {
 struct ModelFlags {
   std::string path;  // the positional argument: see model_path.h
   std::string strategy;
-  std::string target;                       // empty: this machine
-  bool runs_here = false;                   // a .htc must be for this machine
-  std::vector<passes::Override> overrides;  // in the order typed
+  std::string target;      // empty: this machine
+  bool runs_here = false;  // a .htc must be for this machine
+  // Those of --set in the order typed, then those of fields' flags, which win.
+  std::vector<passes::Override> overrides;
   passes::CompileFlags compile;
   int threads = 0;  // of a rank, as CompileModel takes them
   std::vector<std::string> op_libraries;
