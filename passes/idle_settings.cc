@@ -131,11 +131,19 @@ std::vector<std::string> IdleSettings(const Program& source,
   const std::vector<const Cell*> trained = TrainedCells(source, optimizer);
   const Asked asked{options.strategy, trained};
   std::vector<std::string> idle;
+  absl::string_view why;  // of those before
   for (const Idle& row : kIdle) {
     if (!row.holds(asked) || !IsGiven(options, row.path)) continue;
-    idle.push_back(
-        absl::StrCat(OriginOf(options, row.path), " (", row.why, ")"));
+    if (row.why == why) {
+      idle.back() += ", ";
+    } else {
+      if (!idle.empty()) absl::StrAppend(&idle.back(), " (", why, ")");
+      idle.emplace_back();
+    }
+    why = row.why;
+    idle.back() += OriginOf(options, row.path);
   }
+  if (!idle.empty()) absl::StrAppend(&idle.back(), " (", why, ")");
   for (int i = 0; i < optimizer.group_size(); ++i) {
     const std::string why = IdleGroup(optimizer, i, trained);
     if (why.empty()) continue;

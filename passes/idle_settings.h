@@ -11,8 +11,9 @@
 namespace halftone {
 namespace passes {
 
-// "--set: lr.base (lr.one_cycle.max_lr says the rates)" of each that a file or
-// a flag gives, in the order of the table; `source`: before any pass. Defaults
+// "--set: lr.base, --set: lr.base_batch (lr.one_cycle.max_lr says the rates)"
+// of those that a file or a flag gives, in the order of the table; `source`:
+// before any pass. Defaults
 // and what presets stand for are none, nor is anything of a model that is not
 // trained.
 std::vector<std::string> IdleSettings(const Program& source,

@@ -44,9 +44,8 @@ TEST(IdleSettingsTest, AreToldWithTheReason) {
            Case{{{"lr.one_cycle.max_lr", "1"},
                  {"lr.base", "5"},
                  {"lr.base_batch", "4"}},
-                "no effect: --set: lr.base (lr.one_cycle.max_lr says the "
-                "rates); --set: lr.base_batch (lr.one_cycle.max_lr says the "
-                "rates)"},
+                "no effect: --set: lr.base, --set: lr.base_batch "
+                "(lr.one_cycle.max_lr says the rates)"},
            Case{{{"lr.cyclic.max_lr", "1"},
                  {"lr.cyclic.base_lr", "0.1"},
                  {"lr.base", "5"}},
@@ -56,9 +55,11 @@ TEST(IdleSettingsTest, AreToldWithTheReason) {
                 "no effect: --set: amp.loss_scaling.decr_ratio (the loss scale "
                 "is constant)"},
            Case{{{"dist.fuse_all_reduce_ops", "false"},
-                 {"dist.first_bucket_size_in_MB", "3"}},
+                 {"dist.first_bucket_size_in_MB", "3"},
+                 {"memory.compress.group_size", "64"}},
                 "no effect: --set: dist.first_bucket_size_in_MB "
-                "(dist.fuse_all_reduce_ops is false)"},
+                "(dist.fuse_all_reduce_ops is false); --set: "
+                "memory.compress.group_size (memory.compress.bits is 0)"},
            Case{{{"memory.compress.group_size", "64"}},
                 "no effect: --set: memory.compress.group_size "
                 "(memory.compress.bits is 0)"},
