@@ -241,6 +241,29 @@ entry eval {
                           "Where", "MatMul", "Transpose", "Identity"));
 }
 
+// pytorch_half_pixel has it at the first.
+TEST(OnnxExportTest, ASingleElementOnCubicsIsRefused) {
+  const auto resized = [](const std::string& in, const std::string& attrs) {
+    return Export(absl::StrCat(R"(program "p" dim B
+output y
+entry eval {
+  feed x : f32[B,1,)",
+                               in, R"(,4]
+  y: bicubic_interp_v2(X=x) -> (Out=y : f32[B,1,1,8]) {out_h=1, out_w=8, align_mode=0, )",
+                               attrs, R"(}   forward f32 LEVEL
+  result y = y
+}
+)"));
+  };
+  EXPECT_THAT(
+      std::string(resized("4", "align_corners=false").status().message()),
+      HasSubstr("a single element of 4 is at -0.5, of which ONNX's "
+                "Resize has no form; use bilinear_interp_v2 or "
+                "align_corners"));
+  EXPECT_TRUE(resized("4", "align_corners=true").ok());
+  EXPECT_TRUE(resized("1", "align_corners=false").ok());
+}
+
 // A node for each layer; gates in ONNX's order.
 TEST(OnnxExportTest, ARecurrentLayerIsANode) {
   const onnx::ModelProto model = ModelOf(R"(program "p" dim B

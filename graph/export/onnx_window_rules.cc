@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "graph/export/onnx_rules.h"
 #include "graph/ops/windows.h"
 
@@ -183,6 +184,18 @@ void AddSizes(SourceOp& op, NodeMaker* node) {
   node->In("").In(all);
 }
 
+// A single element on the cubics through several is ours, and Paddle's, half an
+// element before the first.
+void RefuseBeforeTheFirst(SourceOp& op) {
+  for (const Axis& axis : Axes(op)) {
+    if (axis.out != 1 || axis.in == 1) continue;
+    op.Refuse(absl::StrCat("a single element of ", axis.in,
+                           " is at -0.5, of which ONNX's Resize has no form; "
+                           "use bilinear_interp_v2"
+                           " or align_corners, or average with pool2d"));
+  }
+}
+
 void Resize(SourceOp& op, const Rule&) {
   const bool nearest = absl::StartsWith(op.type(), "nearest");
   const bool cubic = absl::StartsWith(op.type(), "bicubic");
@@ -191,7 +204,11 @@ void Resize(SourceOp& op, const Rule&) {
   if (cubic || (!nearest && op.Int("align_mode") == 0)) {
     where = "pytorch_half_pixel";
   }
-  if (op.Bool("align_corners")) where = "align_corners";
+  if (op.Bool("align_corners")) {
+    where = "align_corners";
+  } else if (cubic) {
+    RefuseBeforeTheFirst(op);
+  }
   NodeMaker node = op.Node("Resize");
   node.In(op.In("X")).In("");
   AddSizes(op, &node);

@@ -191,7 +191,9 @@ OpSchema ShuffleSchema(const std::string& name, absl::string_view doc,
 void RegisterResize(OpRegistry& registry) {
   const char* const kLinear =
       "Out = X in other sizes, its elements between the nearest ones of X in "
-      "proportion to how near those are, along each dim.";
+      "proportion to how near those are, along each dim. A single element of "
+      "a dim is X's first, as Paddle has it, where PyTorch without "
+      "align_corners takes the middle.";
   AddResize("linear_interp_v2", kLinear, 1, 1, registry);
   AddResize("bilinear_interp_v2", kLinear, 2, 2, registry);
   AddResize("trilinear_interp_v2", kLinear, 3, 3, registry);
@@ -203,7 +205,8 @@ void RegisterResize(OpRegistry& registry) {
       "Out = X in other sizes, each of its elements on the cubics through "
       "four of X along each dim (Keys, a = -3/4), those at the edges "
       "again beyond them. Without align_corners elements lie in the "
-      "middle of their cells.",
+      "middle of their cells; a single one of a dim lies at -0.5, as Paddle "
+      "has it, where PyTorch takes the middle.",
       2, 2, registry);
   registry.Add(
       ShuffleSchema("pixel_shuffle",
