@@ -460,7 +460,7 @@ void Importer::ImportNode(const NodeProto& node, const std::string& place) {
   }
   OnnxNode view(node, file_.opset, &graph_, &read_);
   rule->convert(view, *rule);
-  if (!view.failed()) view.CheckAttrs();
+  if (!view.failed()) view.CheckTaken();
   if (!view.failed()) {
     if (view.through_f32()) notes_.Add(node.op_type(), kThroughF32, place);
     return;

@@ -34,6 +34,19 @@ TEST(OnnxIndices, ElementsAreGatheredWhereThereAreIndices) {
   EXPECT_THAT(gathered("dims: 4", 1), HasSubstr("indices of another rank"));
 }
 
+// An input that no rule asks for would be dropped in silence.
+TEST(OnnxIndices, InputsThatANodeDoesNotHaveAreRefused) {
+  const std::string w =
+      "initializer { name: \"w\" data_type: 1 dims: 6 dims: 2 "
+      "float_data: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] }\n";
+  EXPECT_THAT(
+      Import(Graph(w + Node("MatMul", {"x", "w", "x"}, "y"))),
+      HasSubstr("MatMul x1: input 2 (x) is not taken; first at node 0"));
+  // What is left out is none.
+  EXPECT_THAT(Import(Graph(w + Node("MatMul", {"x", "w", ""}, "y"))),
+              HasSubstr("\"matmul\""));
+}
+
 // Even in a table's rows, which lookup_table_v2 has from 0 up alone.
 TEST(OnnxIndices, NegativeNumbersCountFromTheEnd) {
   EXPECT_THAT(

@@ -114,7 +114,8 @@ OnnxNode::OnnxNode(const onnx::NodeProto& proto, int64_t opset,
                    const absl::flat_hash_set<std::string>* read)
     : proto_(proto), opset_(opset), graph_(*graph), read_(*read) {}
 
-bool OnnxNode::Has(int input) const {
+bool OnnxNode::Has(int input) {
+  asked_inputs_.insert(input);
   return input < inputs() && !proto_.input(input).empty();
 }
 
@@ -317,7 +318,12 @@ int64_t OnnxNode::Axis(int64_t axis, int rank) {
   return 0;
 }
 
-void OnnxNode::CheckAttrs() {
+void OnnxNode::CheckTaken() {
+  for (int i = 0; i < inputs(); ++i) {
+    if (proto_.input(i).empty() || asked_inputs_.count(i) > 0) continue;
+    Refuse(absl::StrCat("input ", i),
+           absl::StrCat(" (", proto_.input(i), ") is not taken"));
+  }
   for (const AttributeProto& attr : proto_.attribute()) {
     if (asked_.contains(attr.name())) continue;
     Refuse(absl::StrCat("attribute ", attr.name()), " is not taken");

@@ -3,6 +3,7 @@
 #define HALFTONE_GRAPH_IMPORT_ONNX_NODE_H_
 
 #include <initializer_list>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,9 +60,9 @@ class OnnxNode {
   int64_t opset() const { return opset_; }
   OnnxGraph& graph() { return graph_; }
 
-  // ---- Inputs.
+  // ---- Inputs. One that nobody asks for is refused.
   int inputs() const { return proto_.input_size(); }
-  bool Has(int input) const;
+  bool Has(int input);
   // Our value.
   std::string In(int input);
   // A type that no value has after a refusal: rank 0.
@@ -125,8 +126,8 @@ class OnnxNode {
   void Refuse(std::string kind, std::string found = "");
   bool failed() const { return !refusals_.empty(); }
   const std::vector<Refusal>& refusals() const { return refusals_; }
-  // Refuses attributes that nobody has asked for.
-  void CheckAttrs();
+  // Refuses inputs and attributes that nobody has asked for.
+  void CheckTaken();
 
  private:
   friend class OnnxOp;
@@ -138,7 +139,8 @@ class OnnxNode {
   const int64_t opset_;
   OnnxGraph& graph_;
   const absl::flat_hash_set<std::string>& read_;
-  absl::flat_hash_set<std::string> asked_;
+  absl::flat_hash_set<std::string> asked_;  // attributes
+  std::set<int> asked_inputs_;
   std::vector<Refusal> refusals_;
   bool through_f32_ = false;
 };

@@ -91,7 +91,8 @@ void BatchNorm(OnnxNode& node, const Rule&) {
   if (node.TypeOf(x).rank() < 2) return node.Refuse("expected [N, C, ...]");
   // Scale and bias may be anybody's: without affine parameters they are
   // constants, and weights that are normalised are computed.
-  const bool kept = node.IsInitializer(3) && node.IsInitializer(4);
+  const bool has_mean = node.IsInitializer(3);
+  const bool kept = node.IsInitializer(4) && has_mean;
   if (!kept && trains) {
     // Of one sample its own statistics, whatever ran; weights are normalised
     // so.
