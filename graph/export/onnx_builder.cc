@@ -16,6 +16,12 @@ void Append(T value, std::string* bytes) {
   bytes->append(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
+bool IsCastDown(const proto::onnx::NodeProto& node) {
+  if (node.op_type() != "Cast") return false;
+  const int64_t to = node.attribute(0).i();
+  return to == ToOnnx(DType::kF16) || to == ToOnnx(DType::kBF16);
+}
+
 }  // namespace
 
 void AppendElement(double value, DType dtype, std::string* bytes) {
@@ -149,6 +155,44 @@ void Builder::AddOutputs() {
       node->add_output(result.name);
     }
     Describe(result.name, block().type(result.value), graph_.add_output());
+  }
+}
+
+void Builder::TransposeBeforeCasts() {
+  using proto::onnx::NodeProto;
+  absl::flat_hash_map<std::string, int> readers;
+  for (const auto& output : graph_.output()) ++readers[output.name()];
+  for (const NodeProto& node : graph_.node()) {
+    for (const std::string& input : node.input()) ++readers[input];
+  }
+  std::vector<NodeProto> nodes;
+  absl::flat_hash_map<std::string, NodeProto> casts;  // by what they make
+  for (const NodeProto& node : graph_.node()) {
+    const bool transposes = node.op_type() == "Transpose";
+    const auto cast = transposes ? casts.find(node.input(0)) : casts.end();
+    NodeProto last = node;
+    if (cast != casts.end()) {
+      NodeProto first = node;
+      first.set_input(0, cast->second.input(0));
+      first.set_output(0, Unused(absl::StrCat(node.output(0), ".wide")));
+      first.set_name(first.output(0));
+      --readers[node.input(0)];
+      last = cast->second;
+      last.set_name(node.name());
+      last.set_input(0, first.output(0));
+      last.set_output(0, node.output(0));
+      ++readers[first.output(0)];
+      ++readers[first.input(0)];
+      nodes.push_back(std::move(first));
+    }
+    if (IsCastDown(last)) casts[last.output(0)] = last;
+    nodes.push_back(std::move(last));
+  }
+  graph_.clear_node();
+  for (NodeProto& node : nodes) {
+    // A cast that nothing reads any more.
+    if (IsCastDown(node) && readers[node.output(0)] == 0) continue;
+    *graph_.add_node() = std::move(node);
   }
 }
 

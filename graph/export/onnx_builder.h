@@ -48,6 +48,9 @@ class Builder {
                 proto::onnx::ValueInfoProto* info) const;
   // The results as outputs; before it all ops have become nodes.
   void AddOutputs();
+  // Transpose(cast(x)) becomes cast(Transpose(x)) where the cast is to 16 bits:
+  // the same, and onnxruntime 1.32 dies of a MatMul of the first.
+  void TransposeBeforeCasts();
 
  private:
   const Program& program_;

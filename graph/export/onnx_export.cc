@@ -37,6 +37,7 @@ class Exporter {
     HT_RETURN_IF_ERROR(
         refusals_.ToStatus(options_.file, "exported as an ONNX model"));
     builder_.AddOutputs();
+    builder_.TransposeBeforeCasts();
     for (const auto& input : builder_.graph().input()) {
       out_.inputs.push_back(input.name());
     }

@@ -282,6 +282,27 @@ entry eval {
                   "Transpose", "Reshape", "Identity", "Concat", "Concat"));
 }
 
+// onnxruntime 1.32 dies of a MatMul of what is cast down, then transposed.
+TEST(OnnxExportTest, WhatIsCastDownIsTransposedBefore) {
+  const onnx::ModelProto model = ModelOf(R"(program "p" dim B
+output y
+entry eval {
+  feed x : f32[2,B,4]
+  feed w : f16[4,3]
+  x.low: cast(X=x) -> (Out=x.low : f16[2,B,4]) {to=f16}   forward f16 WHITE_LIST <- y
+  t: transpose(X=x.low) -> (Out=t : f16[B,2,4]) {axis=[1,0,2]}   forward f16 WHITE_LIST <- y
+  u: transpose(X=t) -> (Out=u : f16[2,B,4]) {axis=[1,0,2]}   forward f16 WHITE_LIST <- y
+  y: matmul(X=u, Y=w) -> (Out=y : f16[2,B,3])   forward f16 WHITE_LIST
+  result y = y
+  result t = t
+}
+)");
+  EXPECT_THAT(TypesOf(model),
+              ElementsAre("Transpose", "Cast", "Transpose", "Cast", "MatMul"));
+  EXPECT_EQ(model.graph().node(0).input(0), "x");
+  EXPECT_EQ(model.graph().node(1).output(0), "t");
+}
+
 TEST(OnnxExportTest, OpsThatAreLeftOut) {
   const std::set<std::string> left_out = {
       // Others stand for them at test time.
