@@ -264,11 +264,15 @@ void RemoveOldReports(const LaunchPlan& plan) {
 
 void TellFailure(const LaunchOptions& options, const LaunchPlan& plan,
                  const FailureReport& report, MonotonicTime started,
-                 LaunchConsole& console) {
+                 const absl::Status& are_ours, LaunchConsole& console) {
   const std::vector<std::string> lines = ToLines(report);
   console.Say(true, absl::StrCat("error    ", lines[0]));
   for (size_t i = 1; i < lines.size(); ++i) {
     console.Say(true, absl::StrCat("         ", lines[i]));
+  }
+  if (!are_ours.ok()) {
+    console.Say(true, absl::StrCat("warning  no report: ", are_ours.message()));
+    return;
   }
   const std::string file = ChooseFailureFile(options, plan);
   const absl::StatusOr<bool> written = WriteFailureFile(file, report, started);
@@ -281,9 +285,13 @@ void TellFailure(const LaunchOptions& options, const LaunchPlan& plan,
 
 // Why no further attempt is made; empty if one is.
 std::string WhyStop(const LaunchOptions& options, const AttemptResult& result,
-                    int attempt, const std::vector<FailureReport>& before) {
+                    int attempt, const std::vector<FailureReport>& before,
+                    const absl::Status& are_ours) {
   if (options.max_restarts == 0) return "no restarts were asked for";
   if (result.stop_signal != 0) return "a signal ended the run";
+  if (!are_ours.ok()) {
+    return "the run's folder is another now: not restarted";
+  }
   if (result.hopeless) {
     return absl::StrCat("exit code ", result.exit_code,
                         " would come again: not restarted");
@@ -318,6 +326,7 @@ std::string RestartText(const LaunchOptions& options,
 // Attempts until one succeeds or there is a reason to stop.
 absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
                                 const Environment& env, const LaunchPlan& plan,
+                                const DirectoryLock& logs,
                                 LaunchConsole& console) {
   const SignalFile signals;
   GroupKeeper keeper;
@@ -342,12 +351,18 @@ absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
     if (number == 0) AnnounceOtherNodes(options, plan, console);
     HT_RETURN_IF_ERROR(attempt.StartRanks());
     const AttemptResult result = attempt.Supervise();
+    // The run's folder, in which the logs lie, may have been put away, and its
+    // name be another run's: that is not to be told of this, nor gone on with.
+    const absl::Status are_ours = logs.Check();
     if (!result.failure) {
-      if (result.exit_code == 0 && failures.empty()) RemoveOldReports(plan);
+      if (result.exit_code == 0 && failures.empty() && are_ours.ok()) {
+        RemoveOldReports(plan);
+      }
       return result.exit_code;
     }
-    TellFailure(options, plan, *result.failure, started, console);
-    const std::string stop = WhyStop(options, result, number, failures);
+    TellFailure(options, plan, *result.failure, started, are_ours, console);
+    const std::string stop =
+        WhyStop(options, result, number, failures, are_ours);
     if (!stop.empty()) {
       if (options.max_restarts > 0) console.Message(stop);
       return result.exit_code;
@@ -391,7 +406,8 @@ absl::StatusOr<int> Launch(const LaunchOptions& options,
   if (plan.nodes > 1 && plan.node_rank == 0 && plan.token_is_new) {
     HT_RETURN_IF_ERROR(token_file.Write(plan));
   }
-  const absl::StatusOr<int> code = RunAttempts(options, env, plan, console);
+  const absl::StatusOr<int> code =
+      RunAttempts(options, env, plan, logs, console);
   if (code.ok() && *code == 0) HT_RETURN_IF_ERROR(console.CheckOut());
   return code;
 }

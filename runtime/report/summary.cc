@@ -151,6 +151,7 @@ void SummaryFile::On(const RunEnded& end) {
 
 absl::Status SummaryFile::Flush() {
   if (content_.empty()) return absl::OkStatus();
+  HT_RETURN_IF_ERROR(is_ours_());
   HT_ASSIGN_OR_RETURN(const Directory directory, Directory::Make(directory_));
   HT_RETURN_IF_ERROR(directory.Write(kFile, content_));
   content_.clear();

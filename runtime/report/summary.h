@@ -2,6 +2,7 @@
 #ifndef HALFTONE_RUNTIME_REPORT_SUMMARY_H_
 #define HALFTONE_RUNTIME_REPORT_SUMMARY_H_
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -17,9 +18,12 @@ class SummaryFile : public RunObserver {
  public:
   // Writes `<directory>/summary.json` when the run ends. One that had ended
   // well and was taken up again with nothing to do keeps what is there: this
-  // time's data and speed are not those it was trained with.
-  explicit SummaryFile(std::string directory)
-      : directory_(std::move(directory)) {}
+  // time's data and speed are not those it was trained with. Where `is_ours`
+  // has an error (the path names another run's), it is Flush's, and nothing is
+  // written.
+  explicit SummaryFile(std::string directory,
+                       std::function<absl::Status()> is_ours = absl::OkStatus)
+      : directory_(std::move(directory)), is_ours_(std::move(is_ours)) {}
 
   void On(const RunStarted& run) override { run_ = run; }
   void On(const EvalEvent&) override { evaluated_ = true; }
@@ -28,6 +32,7 @@ class SummaryFile : public RunObserver {
 
  private:
   std::string directory_, content_;
+  std::function<absl::Status()> is_ours_;
   RunStarted run_;
   bool evaluated_ = false;
 };

@@ -145,6 +145,18 @@ TEST(SummaryFile, IsWrittenAtTheEnd) {
   EXPECT_EQ(*ReadFile(path), SummaryJson(TwoRanks(), end));
 }
 
+TEST(SummaryFile, IsNotWrittenWhereItIsNotOurs) {
+  const std::string directory =
+      absl::StrCat(::testing::TempDir(), "/not-ours-", getpid());
+  absl::Status is_ours;
+  SummaryFile file(directory, [&] { return is_ours; });
+  file.On(TwoRanks());
+  file.On(RunEnded());
+  is_ours = absl::UnknownError("another's");
+  EXPECT_EQ(file.Flush(), is_ours);
+  EXPECT_FALSE(ReadFile(directory + "/summary.json").ok());
+}
+
 // What a --resume that has nothing to do is given is not what it was trained
 // with.
 TEST(SummaryFile, StaysAsItWasWhereNothingIsTrained) {

@@ -181,7 +181,8 @@ std::vector<float> Summarize(const Fetch& fetch,
 
 absl::Status TakeFetches(const std::vector<Fetch>& fetches,
                          const StepView& view, float scale,
-                         const std::string& directory, StepEvent* event) {
+                         const absl::StatusOr<std::string>& directory,
+                         StepEvent* event) {
   absl::flat_hash_map<absl::string_view, const StepView::Item*> items;
   for (const StepView::Item& item : view.items()) {
     items.try_emplace(item.name, &item);
@@ -219,7 +220,8 @@ absl::Status TakeFetches(const std::vector<Fetch>& fetches,
   }
   if (scaled > 1) event->exponents = FactsOf(together, "", scale);
   if (arrays.empty()) return absl::OkStatus();
-  return WriteArrays(directory, event->step, arrays);
+  HT_RETURN_IF_ERROR(directory.status());
+  return WriteArrays(*directory, event->step, arrays);
 }
 
 }  // namespace runtime

@@ -58,10 +58,11 @@ std::vector<float> Summarize(const Fetch& fetch,
 // a value is of this rank's samples. `scale`: the loss scale that the step ran
 // with. Exponents are those of a value as it is kept, with the loss scale that
 // it has. Arrays go to `<directory>/step-N.npz`; returns whether they could be
-// written (kModel).
+// written (kModel), `directory`'s error where there are any.
 absl::Status TakeFetches(const std::vector<Fetch>& fetches,
                          const StepView& view, float scale,
-                         const std::string& directory, StepEvent* event);
+                         const absl::StatusOr<std::string>& directory,
+                         StepEvent* event);
 
 }  // namespace runtime
 }  // namespace halftone

@@ -45,7 +45,8 @@ absl::StatusOr<std::string> RankLoop::WriteCapsule(const std::string& why,
   capsule.model = config_.model_bytes;
   absl::Status written;
   const auto write = [&] {
-    written = runtime::WriteCapsule(directory, capsule);
+    written = rank_.lock.Check();
+    if (written.ok()) written = runtime::WriteCapsule(directory, capsule);
     return absl::OkStatus();
   };
   HT_RETURN_IF_ERROR(rank_.is_zero()

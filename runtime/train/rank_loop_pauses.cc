@@ -98,16 +98,23 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
   stop_rule_.Save(&manifest.numbers);
   HT_ASSIGN_OR_RETURN(checkpoint.tensors, ReadState(executor_));
   HT_RETURN_IF_ERROR(GatherCellsOfRanks(executor_, &checkpoint.tensors));
-  absl::Status written;
+  absl::Status written, is_ours;
   HT_RETURN_IF_ERROR(DoLongWork(rank_.communicator(), [&] {
     const Doing doing("writing a checkpoint");
+    is_ours = rank_.lock.Check();
+    if (!is_ours.ok()) return absl::OkStatus();
     written = runtime::WriteCheckpoint(
         directory.checkpoints(), checkpoint, config_.keep_checkpoints,
         progress_.best_step, &sound_checkpoints_);
     return absl::OkStatus();
   }));
   times_.checkpoint_seconds += watch.seconds();
-  if (written.ok()) {
+  // Nothing more that such a run makes can be kept: it ends, by this rank's
+  // error, or at the end by one that all ranks have.
+  if (!is_ours.ok() && !last) return is_ours;
+  if (!is_ours.ok()) {
+    last_checkpoint_ = is_ours;
+  } else if (written.ok()) {
     reporter_->CheckpointWritten(progress_);
     if (config_.on_checkpoint) config_.on_checkpoint(progress_.step);
   } else if (last) {

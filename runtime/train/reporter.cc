@@ -54,6 +54,7 @@ absl::Status Reporter::Open() {
   report_.Add(
       std::make_unique<ConsoleReport>(rank_.inputs.console, config_.json));
   if (directory.exists()) {
+    HT_RETURN_IF_ERROR(rank_.lock.Check());
     HT_RETURN_IF_ERROR(directory.Create(config_, rank_.executor->tuning()));
     HT_ASSIGN_OR_RETURN(
         auto metrics,
@@ -64,7 +65,8 @@ absl::Status Reporter::Open() {
     HT_ASSIGN_OR_RETURN(auto tensorboard,
                         TensorBoardLog::Create(directory.path()));
     report_.Add(std::move(tensorboard));
-    report_.Add(std::make_unique<SummaryFile>(directory.path()));
+    report_.Add(std::make_unique<SummaryFile>(
+        directory.path(), [this] { return rank_.lock.Check(); }));
   }
   report_.Emit(StartOf(rank_));
   if (directory.exists()) report_.Emit(GraphOf(*rank_.inputs.program));
@@ -83,8 +85,11 @@ void Reporter::Step(const StepRecord& record, const RunningLoss& since,
   StepEvent event = StateOf(record, since, times);
   if (fetches) {
     const Stopwatch watch;
-    ArraysWritten(TakeFetches(fetches_, view, record.scale_before,
-                              RunDirectory(config_.out).fetches(), &event));
+    absl::StatusOr<std::string> directory = RunDirectory(config_.out).fetches();
+    const absl::Status is_ours = rank_.lock.Check();
+    if (!is_ours.ok()) directory = is_ours;
+    ArraysWritten(
+        TakeFetches(fetches_, view, record.scale_before, directory, &event));
     fetch_cost_.seconds += watch.seconds();
     ++fetch_cost_.steps;
   }
@@ -174,9 +179,10 @@ void Reporter::ArraysWritten(const absl::Status& written) {
 
 absl::Status Reporter::Finish(const RunTimes& times, const Profile* profile,
                               int signal, int exit_code) {
-  absl::Status traced;
-  if (profile != nullptr && !config_.trace.empty()) {
-    traced = WriteTrace(config_.trace, profile->Trace(), rank_.sampler.rank);
+  // What is not this run's directory any more gets nothing of it.
+  absl::Status written = rank_.lock.Check();
+  if (written.ok() && profile != nullptr && !config_.trace.empty()) {
+    written = WriteTrace(config_.trace, profile->Trace(), rank_.sampler.rank);
   }
   RunEnded end = EndOf(rank_, times, profile);
   if (!fetches_.empty()) {
@@ -186,7 +192,7 @@ absl::Status Reporter::Finish(const RunTimes& times, const Profile* profile,
   end.scale_events = scale_events_.Events();
   end.signal = signal;
   end.exit_code = exit_code;
-  return report_.Finish(std::move(end), traced);
+  return report_.Finish(std::move(end), written);
 }
 
 }  // namespace runtime

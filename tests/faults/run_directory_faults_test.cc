@@ -161,6 +161,77 @@ TEST(TwoRuns, IntoOneDirectoryAreRefused) {
   EXPECT_FALSE(std::filesystem::exists(out + "/.lock"));
 }
 
+// Ends with exit code 1 and this error; all below `other` stays as it is.
+void ExpectLost(const Child& child, const Parts& before,
+                const std::string& other, const Parts& said) {
+  const Result run = Wait(child);
+  EXPECT_EQ(run.exit_code(), 1) << run.err;
+  for (const std::string& part : said) EXPECT_THAT(run.err, HasSubstr(part));
+  EXPECT_THAT(run.out, Not(HasSubstr("written: ")));
+  EXPECT_EQ(FilesBelow(other), before);
+}
+
+// A run's folder is put away, and its name is another run's: by checkpoint,
+// rotation and the last files of the first that would be damaged.
+TEST(LostDirectory, ItsNameIsAnotherRuns) {
+  namespace fs = std::filesystem;
+  const std::string out = Scratch() + "/run", moved = Scratch() + "/moved";
+  const std::string finished = TrainedRun();
+  const Child child = StartRun(out, "20");
+  WaitUntil(child, [&] { return fs::exists(out + "/ckpt/step-20"); });
+  fs::rename(out, moved);
+  fs::rename(finished, out);
+  ExpectLost(child, FilesBelow(out), out,
+             {out +
+                  " names another folder: the one that was locked and "
+                  "written to is " +
+                  fs::canonical(moved).string(),
+              "to go on: --resume --out "});
+  EXPECT_EQ(Halftone({"ckpt", "verify", moved}).exit_code(), 0);
+}
+
+TEST(LostDirectory, ALinkLeadsElsewhere) {
+  namespace fs = std::filesystem;
+  const std::string base = Scratch(), link = base + "/latest";
+  const std::string finished = TrainedRun();
+  fs::create_directory(base + "/a");
+  fs::create_directory_symlink(base + "/a", link);
+  const Child child = StartRun(link, "20");
+  WaitUntil(child, [&] { return fs::exists(link + "/ckpt/step-20"); });
+  const Parts before = FilesBelow(finished);
+  fs::create_directory_symlink(finished, base + "/next");
+  fs::rename(base + "/next", link);
+  ExpectLost(child, before, finished, {link + " names another folder"});
+}
+
+TEST(LostDirectory, WasRemoved) {
+  namespace fs = std::filesystem;
+  const std::string out = Scratch() + "/run";
+  const Child child = StartRun(out, "20");
+  WaitUntil(child, [&] { return fs::exists(out + "/ckpt/step-20"); });
+  fs::rename(out, out + "-gone");  // at once
+  fs::remove_all(out + "-gone");
+  ExpectLost(child, {}, out, {out + " is not there any more", "was removed"});
+}
+
+// All ranks end, and none is started again into the other folder.
+TEST(LostDirectory, OfLaunchedRanksEndsAllOfThem) {
+  namespace fs = std::filesystem;
+  const std::string out = Scratch() + "/run", moved = Scratch() + "/moved";
+  const std::string finished = TrainedRun();
+  Parts command = RunCommand(out, {"--epochs", "1000"});
+  const Parts launch = {"tools/halftone", "launch", "--ranks", "2",
+                        "--max-restarts", "3"};
+  command.insert(command.begin(), launch.begin(), launch.end());
+  const Child child = Start("launched", command, OwnVariables());
+  WaitUntil(child, [&] { return fs::exists(out + "/ckpt/step-20"); });
+  fs::rename(out, moved);
+  fs::rename(finished, out);
+  ExpectLost(child, FilesBelow(out), out,
+             {out + " names another folder",
+              "no report: ", "the run's folder is another now: not restarted"});
+}
+
 // Somebody prepared the directory of a run that will resume as root.
 TEST(PreparedDirectory, LeadsNowhereElse) {
   const std::string out = TrainedRun(), other = Scratch();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -71,6 +72,17 @@ bool IsStillThere(int fd, const Directory& directory) {
          held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
+// Where a directory held open lies now, as the kernel shows it; empty: it was
+// removed, or there is no /proc.
+std::string PathNow(int fd) {
+  struct stat info;
+  if (::fstat(fd, &info) != 0 || info.st_nlink == 0) return "";
+  char path[PATH_MAX];
+  const ssize_t n =
+      ::readlink(absl::StrCat("/proc/self/fd/", fd).c_str(), path, PATH_MAX);
+  return std::string(path, std::max<ssize_t>(n, 0));
+}
+
 absl::StatusOr<Descriptor> OpenLock(const Directory& directory) {
   constexpr int kFlags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   const int fd = Retried([&] {
@@ -89,8 +101,7 @@ absl::StatusOr<DirectoryLock> DirectoryLock::Take(const std::string& path,
                                                   absl::Duration patience,
                                                   absl::string_view flag) {
   DirectoryLock lock;
-  HT_ASSIGN_OR_RETURN(const Directory directory,
-                      Directory::Make(path, &lock.made_));
+  HT_ASSIGN_OR_RETURN(Directory directory, Directory::Make(path, &lock.made_));
   const auto end =
       std::chrono::steady_clock::now() + absl::ToChronoMilliseconds(patience);
   while (true) {
@@ -110,7 +121,34 @@ absl::StatusOr<DirectoryLock> DirectoryLock::Take(const std::string& path,
       ::pwrite(lock.file_.get(), holder.data(), holder.size(), 0) < 0) {
     errno = 0;
   }
+  struct stat info;
+  if (::fstat(directory.fd(), &info) != 0) {
+    return SystemError(ExitCode::kModel, errno,
+                       absl::StrCat(path, ": cannot be looked at"));
+  }
+  lock.device_ = info.st_dev;
+  lock.inode_ = info.st_ino;
+  lock.directory_ = std::move(directory);
   return lock;
+}
+
+absl::Status DirectoryLock::Check() const {
+  if (path_.empty()) return absl::OkStatus();
+  struct stat named;
+  const bool there =
+      Retried([&] { return ::stat(path_.c_str(), &named); }) == 0;
+  if (!there && errno != ENOENT) return absl::OkStatus();
+  if (there && named.st_dev == device_ && named.st_ino == inode_) {
+    return absl::OkStatus();
+  }
+  const std::string now = PathNow(directory_->fd());
+  return ModelError(
+      path_, there ? " names another folder" : " is not there any more",
+      ": the one that was locked and written to ",
+      now.empty() ? std::string("was removed") : absl::StrCat("is ", now),
+      there ? "; the other is left as it is; " : "; ",
+      now.empty() ? "start again with an --out of its own"
+                  : absl::StrCat("to go on: --resume --out ", now));
 }
 
 absl::Status DirectoryLock::Probe(const std::string& path) {
@@ -123,10 +161,9 @@ absl::Status DirectoryLock::Probe(const std::string& path) {
 
 DirectoryLock::~DirectoryLock() {
   if (path_.empty() || file_.get() < 0) return;
-  const auto directory = Directory::Open(path_);
-  if (!directory.ok() || !IsStillThere(file_.get(), *directory)) return;
-  directory->Unlink(kFile);
-  if (made_) ::rmdir(path_.c_str());
+  if (!IsStillThere(file_.get(), *directory_)) return;
+  directory_->Unlink(kFile);
+  if (made_ && Check().ok()) ::rmdir(path_.c_str());
 }
 
 }  // namespace halftone

@@ -3,6 +3,9 @@
 #ifndef HALFTONE_GRAPH_BASE_DISK_DIRECTORY_LOCK_H_
 #define HALFTONE_GRAPH_BASE_DISK_DIRECTORY_LOCK_H_
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -29,6 +32,13 @@ class DirectoryLock {
   // The error of Take if somebody holds it now; makes and waits for nothing.
   static absl::Status Probe(const std::string& path);
 
+  // Of who has it: its path names the directory that was locked, now too. Asked
+  // before something is written there by path, which else goes to whatever has
+  // the name after a rename, or where a link leads by now. OK as well if
+  // nothing is held, or the file system cannot tell now. Errors (kModel): the
+  // path is another directory, or none; says where the locked one is.
+  absl::Status Check() const;
+
   DirectoryLock() = default;
   DirectoryLock(DirectoryLock&&) = default;
   DirectoryLock& operator=(DirectoryLock&&) = default;
@@ -39,6 +49,10 @@ class DirectoryLock {
  private:
   std::string path_;  // empty: nothing is held
   bool made_ = false;
+  // Open until the end, so that no other directory gets its numbers.
+  std::optional<Directory> directory_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
   Descriptor file_;
 };
 

@@ -100,6 +100,75 @@ TEST(DirectoryLockTest, AHolderIsShownOnlyAsPlainText) {
   }
 }
 
+// What its message says of `path` and of where the locked directory is.
+void ExpectLost(const DirectoryLock& lock, absl::string_view is,
+                absl::string_view locked) {
+  const absl::Status status = lock.Check();
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kModel);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(absl::StrCat(is,
+                                     ": the one that was locked and "
+                                     "written to ",
+                                     locked)));
+}
+
+TEST(DirectoryLockTest, KnowsThatItsPathIsAnotherDirectory) {
+  const std::string path = Fresh(), moved = path + "-moved";
+  auto lock = DirectoryLock::Take(path, kNow);
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  EXPECT_TRUE(lock->Check().ok()) << lock->Check();
+  std::filesystem::rename(path, moved);
+  const std::string now = std::filesystem::canonical(moved);
+  ExpectLost(*lock, path + " is not there any more", "is " + now);
+  std::filesystem::create_directory(path);
+  const auto other = DirectoryLock::Take(path, kNow);
+  ASSERT_TRUE(other.ok()) << other.status();
+  ExpectLost(*lock, path + " names another folder", "is " + now);
+  EXPECT_TRUE(other->Check().ok()) << other->Check();
+  { const DirectoryLock ended = *std::move(lock); }
+  EXPECT_TRUE(std::filesystem::exists(path + "/.lock"));
+  EXPECT_FALSE(std::filesystem::exists(moved + "/.lock"));
+}
+
+TEST(DirectoryLockTest, KnowsThatALinkLeadsElsewhere) {
+  const std::string base = Fresh(), link = base + "/latest";
+  for (const char* name : {"a", "b"}) {
+    std::filesystem::create_directories(absl::StrCat(base, "/", name));
+  }
+  std::filesystem::create_directory_symlink("a", link);
+  const auto lock = DirectoryLock::Take(link, kNow);
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  EXPECT_TRUE(lock->Check().ok()) << lock->Check();
+  std::filesystem::remove(link);
+  std::filesystem::create_directory_symlink("b", link);
+  ExpectLost(*lock, link + " names another folder",
+             absl::StrCat("is ", std::filesystem::canonical(base).string(),
+                          "/a; the other is left as it is"));
+}
+
+TEST(DirectoryLockTest, KnowsThatItsDirectoryWasRemoved) {
+  const std::string path = Fresh();
+  const auto lock = DirectoryLock::Take(path, kNow);
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  std::filesystem::remove_all(path);
+  ExpectLost(*lock, path + " is not there any more", "was removed");
+  // The one that is made now has other numbers.
+  std::filesystem::create_directory(path);
+  ExpectLost(*lock, path + " names another folder", "was removed");
+}
+
+TEST(DirectoryLockTest, AFailingLookIsNoLoss) {
+  const std::string base = Fresh(), link = base + "/latest";
+  std::filesystem::create_directories(base + "/a");
+  std::filesystem::create_directory_symlink("a", link);
+  const auto lock = DirectoryLock::Take(link, kNow);
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  std::filesystem::remove(link);
+  std::filesystem::create_directory_symlink("latest", link);  // ELOOP
+  EXPECT_TRUE(lock->Check().ok()) << lock->Check();
+  EXPECT_TRUE(DirectoryLock().Check().ok());
+}
+
 TEST(DirectoryLockTest, IsNoLink) {
   const std::string path = Fresh(), thesis = path + "/thesis";
   ASSERT_TRUE(MakeDirectories(path).ok());
