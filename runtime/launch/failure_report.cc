@@ -23,6 +23,7 @@
 #include "graph/base/retry.h"
 #include "graph/base/system/system_error.h"
 #include "nlohmann/json.hpp"
+#include "runtime/log/words.h"
 
 namespace halftone {
 namespace runtime {
@@ -189,6 +190,21 @@ std::optional<int> SourceOfError(const std::deque<std::string>& log_end) {
     }
   }
   return source;
+}
+
+std::string WhoFailed(const FailureReport& report, int ranks) {
+  if (report.rank >= 0) return absl::StrCat("rank ", report.rank);
+  if (report.elsewhere.empty()) return "a rank of another node";
+  constexpr size_t kMost = 4;
+  std::vector<std::string> all, nodes;
+  for (const int rank : report.elsewhere) {
+    all.push_back(absl::StrCat(rank));
+    const std::string node = absl::StrCat(rank / ranks);
+    if (nodes.empty() || nodes.back() != node) nodes.push_back(node);
+  }
+  return absl::StrCat(all.size() == 1 ? "rank " : "ranks ", JoinFew(all, kMost),
+                      " on ", nodes.size() == 1 ? "node " : "nodes ",
+                      JoinFew(nodes, kMost));
 }
 
 std::vector<std::string> ToLines(const FailureReport& report) {

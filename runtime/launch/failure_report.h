@@ -58,6 +58,10 @@ int64_t CountOomKills();
 // the first that did, "error    rank 0: ...". Nothing: its own, or none.
 std::optional<int> SourceOfError(const std::deque<std::string>& log_end);
 
+// "rank 1"; of another node "rank 5 on node 1", "ranks 4 5 on node 1", or "a
+// rank of another node" where no more is known. Nodes have `ranks` each.
+std::string WhoFailed(const FailureReport& report, int ranks);
+
 // Lines for the console, which they reach through LaunchConsole::Say.
 std::vector<std::string> ToLines(const FailureReport& report);
 // Written atomically. False: not written, as nodes share the folder and the

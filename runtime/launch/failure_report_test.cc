@@ -57,6 +57,17 @@ TEST_F(FailureFile, OfAnEarlierFailureIsReplaced) {
   EXPECT_EQ(Rank(), -1);
 }
 
+TEST(WhoFailed, IsARankHereOrOnItsNode) {
+  FailureReport report;
+  EXPECT_EQ(WhoFailed(report, 2), "a rank of another node");
+  report.elsewhere = {3};
+  EXPECT_EQ(WhoFailed(report, 2), "rank 3 on node 1");
+  report.elsewhere = {2, 3, 4};
+  EXPECT_EQ(WhoFailed(report, 2), "ranks 2 3 4 on nodes 1 2");
+  report.rank = 1;
+  EXPECT_EQ(WhoFailed(report, 2), "rank 1");
+}
+
 TEST(SourceOfError, IsTheRankThatTheErrorNames) {
   EXPECT_EQ(SourceOfError({"step 1", "error    rank 12: no checkpoint: x"}),
             12);

@@ -284,8 +284,9 @@ void TellFailure(const LaunchOptions& options, const LaunchPlan& plan,
 }
 
 // Why no further attempt is made; empty if one is.
-std::string WhyStop(const LaunchOptions& options, const AttemptResult& result,
-                    int attempt, const std::vector<FailureReport>& before,
+std::string WhyStop(const LaunchOptions& options, const LaunchPlan& plan,
+                    const AttemptResult& result, int attempt,
+                    const std::vector<FailureReport>& before,
                     const absl::Status& are_ours) {
   if (options.max_restarts == 0) return "no restarts were asked for";
   if (result.stop_signal != 0) return "a signal ended the run";
@@ -299,9 +300,11 @@ std::string WhyStop(const LaunchOptions& options, const AttemptResult& result,
   const FailureReport& now = *result.failure;
   for (const FailureReport& then : before) {
     if (now.reports_steps && then.reports_steps && then.rank == now.rank &&
-        then.step == now.step) {
+        then.elsewhere == now.elsewhere && then.step == now.step) {
       return absl::StrCat(
-          "rank ", now.rank, " failed twice at ",
+          WhoFailed(now, plan.ranks),
+          now.rank >= 0 ? " failed" : " failed, or did not come back,",
+          " twice at ",
           now.step < 0 ? "its start" : absl::StrCat("step ", now.step),
           ": not restarted");
     }
@@ -362,7 +365,7 @@ absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
     }
     TellFailure(options, plan, *result.failure, started, are_ours, console);
     const std::string stop =
-        WhyStop(options, result, number, failures, are_ours);
+        WhyStop(options, plan, result, number, failures, are_ours);
     if (!stop.empty()) {
       if (options.max_restarts > 0) console.Message(stop);
       return result.exit_code;
