@@ -232,7 +232,10 @@ std::string SerializeSafetensors(absl::Span<const Tensor> tensors) {
     heads.push_back({tensor.name, tensor.dtype, tensor.dims, offset, end});
     offset = end;
   }
-  std::string out = SafetensorsHeader(heads);
+  const std::string header = SafetensorsHeader(heads);
+  std::string out;
+  out.reserve(header.size() + offset);  // it is as large as the state itself
+  out += header;
   for (const Tensor& tensor : tensors) out += tensor.bytes;
   return out;
 }
