@@ -17,17 +17,19 @@ struct Size {
   const char* flag;
   std::optional<int64_t> ZooOptions::*size;
   int64_t least;  // that any model can have
-};
-constexpr Size kSizes[] = {
-    {"image-size", &ZooOptions::image_size, 32},
-    {"classes", &ZooOptions::classes, 2},
-    {"layers", &ZooOptions::layers, 1},
-    {"width", &ZooOptions::width, 1},
-    {"sequence", &ZooOptions::sequence, 1},
+  int64_t most;
 };
 // Far beyond any; products do not overflow.
 constexpr int64_t kMost = 1 << 20;
-
+// A block takes several kilobytes as text, and readers take 512 MiB.
+constexpr int64_t kMostLayers = 1 << 15;
+constexpr Size kSizes[] = {
+    {"image-size", &ZooOptions::image_size, 32, kMost},
+    {"classes", &ZooOptions::classes, 2, kMost},
+    {"layers", &ZooOptions::layers, 1, kMostLayers},
+    {"width", &ZooOptions::width, 1, kMost},
+    {"sequence", &ZooOptions::sequence, 1, kMost},
+};
 struct Word {
   const char* flag;
   std::string ZooOptions::*word;
@@ -178,9 +180,9 @@ absl::Status CheckOptions(const Entry& entry, const ZooOptions& options) {
     const bool patches =
         size.size == &ZooOptions::image_size && entry.patch > 1;
     const int64_t least = patches ? entry.patch : size.least;
-    if (*given < least || *given > kMost) {
+    if (*given < least || *given > size.most) {
       return UsageError("--", size.flag, " ", *given, ": expected ", least,
-                        " to ", kMost);
+                        " to ", size.most);
     }
   }
   const int64_t size = options.image_size.value_or(0);

@@ -249,6 +249,35 @@ TEST(ZooTest, SizesThatCannotBe) {
   }
 }
 
+// The deepest model's text, by what a block takes of it.
+TEST(ZooTest, WhatCanBeWrittenCanBeRead) {
+  constexpr int64_t kMostLayers = 1 << 15;
+  const auto bytes = [](const std::string& name, int64_t layers) {
+    ZooOptions options;
+    options.layers = layers;
+    options.width = 1 << 20;
+    const auto model = ZooModel(name, options);
+    EXPECT_TRUE(model.ok()) << model.status();
+    return model.ok() ? static_cast<int64_t>(PrintModel(*model).size()) : 0;
+  };
+  int tried = 0;
+  for (const std::string& name : ZooNames()) {
+    if (!absl::c_linear_search(ZooOptionNames(name), "layers")) continue;
+    const int64_t block = (bytes(name, 30) - bytes(name, 20)) / 10;
+    // And some digits more in the names of later ones.
+    EXPECT_LT((block + 200) * kMostLayers, kMaxModelBytes) << name;
+    ZooOptions options;
+    options.layers = kMostLayers + 1;
+    const absl::Status status = ZooModel(name, options).status();
+    EXPECT_EQ(ExitCodeOf(status), ExitCode::kUsage);
+    EXPECT_TRUE(absl::StrContains(status.message(),
+                                  "--layers 32769: expected 1 to 32768"))
+        << status;
+    ++tried;
+  }
+  EXPECT_GT(tried, 3);
+}
+
 TEST(ZooTest, MnistConvnet) {
   const auto program = Build("mnist_convnet");
   ASSERT_NE(program, nullptr);
