@@ -35,6 +35,8 @@ bool IsExecutable(const std::string& path) {
          access(path.c_str(), X_OK) == 0;
 }
 
+}  // namespace
+
 absl::StatusOr<std::string> FindProgram(const std::string& name,
                                         const Environment& env) {
   if (absl::StrContains(name, '/')) {
@@ -49,8 +51,10 @@ absl::StatusOr<std::string> FindProgram(const std::string& name,
         absl::StrCat(folder.empty() ? "." : folder, "/", name);
     if (IsExecutable(full)) return full;
   }
-  return UsageError("cannot start ", name, ": it is not in PATH (", list, ")");
+  return UsageError("cannot start ", name, ": it is not in PATH");
 }
+
+namespace {
 
 absl::StatusOr<Prepared> Prepare(const ChildOptions& options) {
   if (options.command.empty()) return UsageError("launch: no command given");

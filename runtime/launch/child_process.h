@@ -14,6 +14,11 @@
 namespace halftone {
 namespace runtime {
 
+// The path of a command, which is one or is looked up in PATH; an error
+// (kUsage) if it is not there or cannot be executed.
+absl::StatusOr<std::string> FindProgram(const std::string& name,
+                                        const Environment& env);
+
 struct ChildOptions {
   std::vector<std::string> command;  // command[0] is looked up in PATH
   Environment env;
@@ -30,7 +35,7 @@ struct ChildProcess {
   Socket err;
 };
 
-// An error (kUsage) if the command is not there or cannot be executed.
+// Errors of FindProgram, too.
 absl::StatusOr<ChildProcess> StartChild(const ChildOptions& options);
 
 // Of what waitpid says of an ended child: 128 + n for signal n.

@@ -129,6 +129,11 @@ TEST(Usage, MistypedWordsGetTheNearest) {
 TEST(Usage, WhatDoesNotGoTogether) {
   ExpectError({"eval", kConvnet, "--data", "idx:models/digits"}, 2, {"--init"});
   ExpectError({"launch", "--ranks", "2"}, 2, {"no command"});
+  ExpectError({"launch", "--ranks", "2", "rnu", kConvnet}, 2,
+              {"\"rnu\" is no verb that has ranks (run, eval, predict) and no "
+               "command in PATH; nearest: run"});
+  ExpectError({"launch", "--ranks", "2", "inspect", kConvnet}, 2,
+              {"\"inspect\" is no verb that has ranks (run, eval, predict)"});
   ExpectError({"launch", "--json", "run", kConvnet}, 2, {"--explain"});
   ExpectError(
       {"run", kConvnet, "--strategy", kO1, "--data", "synthetic", "--resume"},

@@ -7,7 +7,12 @@
 #include <climits>
 #include <cstdlib>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "runtime/launch/child_process.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/trainer.h"
 #include "tools/common/command_line.h"
@@ -15,6 +20,24 @@
 namespace halftone {
 namespace tools {
 namespace {
+
+// Those that are ranks' own.
+const std::vector<std::string>& RankVerbs() {
+  static const auto* verbs =
+      new std::vector<std::string>{"run", "eval", "predict"};
+  return *verbs;
+}
+
+// Before anything is made for it.
+absl::Status CheckCommand(const std::string& word) {
+  if (absl::StrContains(word, '/') ||
+      runtime::FindProgram(word, runtime::CurrentEnvironment()).ok()) {
+    return absl::OkStatus();
+  }
+  return UsageError("launch: \"", word, "\" is no verb that has ranks (",
+                    absl::StrJoin(RankVerbs(), ", "),
+                    ") and no command in PATH", NearestHint(word, RankVerbs()));
+}
 
 // No word of a command line: those end at their zero.
 const std::string& Mark() {
@@ -32,7 +55,7 @@ bool IsSelf(const std::string& program, const std::string& self) {
 }  // namespace
 
 bool IsRankVerb(absl::string_view word) {
-  return word == "run" || word == "eval" || word == "predict";
+  return absl::c_linear_search(RankVerbs(), word);
 }
 
 absl::StatusOr<std::string> FindSelf() {
@@ -71,7 +94,7 @@ absl::Status TakeLaunchedCommand(Verb verb, runtime::LaunchOptions* options) {
     command.insert(command.begin(), self);
   } else if (command.size() < 2 || !IsRankVerb(command[1]) ||
              !IsSelf(command[0], self)) {
-    return absl::OkStatus();
+    return options->explain ? absl::OkStatus() : CheckCommand(command.front());
   } else {
     command[0] = self;
   }
