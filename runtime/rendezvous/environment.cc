@@ -38,7 +38,7 @@ absl::Status TakeNodeMaster(const Variables& v, NodePlacement& node) {
     const std::string host = v.Text(prefix + "MASTER_ADDR");
     if (host.empty()) continue;
     HT_ASSIGN_OR_RETURN(node.master.port,
-                        v.NumberOr(prefix + "MASTER_PORT", kDefaultNodePort));
+                        v.PortOr(prefix + "MASTER_PORT", kDefaultNodePort));
     node.master.host = host;
     node.explanation.push_back(Explain("master", ToString(node.master),
                                        prefix + "MASTER_ADDR, MASTER_PORT"));

@@ -200,6 +200,29 @@ TEST(FindRank, SlurmOnOneMachine) {
               HasSubstr("SLURM_NTASKS is not (Slurm sets both)"));
 }
 
+// Whoever reads it: 16 bits of a larger number would be another's port.
+TEST(FindRank, APortHas16Bits) {
+  EXPECT_THAT(Error({{"RANK", "0"},
+                     {"WORLD_SIZE", "2"},
+                     {"MASTER_ADDR", "127.0.0.1"},
+                     {"MASTER_PORT", "65536"}}),
+              HasSubstr("MASTER_PORT=65536 is not a port (1 to 65535)"));
+  EXPECT_THAT(Error({{"SLURM_PROCID", "0"},
+                     {"SLURM_NTASKS", "2"},
+                     {"SLURM_LOCALID", "0"},
+                     {"SLURM_TASKS_PER_NODE", "1(x2)"},
+                     {"SLURM_JOB_NODELIST", "a,b"},
+                     {"MASTER_PORT", "999999"}}),
+              HasSubstr("MASTER_PORT=999999 is not a port"));
+  const auto node = FindNode({{"PET_NNODES", "2"},
+                              {"PET_NODE_RANK", "0"},
+                              {"PET_MASTER_ADDR", "m"},
+                              {"PET_MASTER_PORT", "70000"}});
+  EXPECT_EQ(ExitCodeOf(node.status()), ExitCode::kUsage);
+  EXPECT_THAT(std::string(node.status().message()),
+              HasSubstr("PET_MASTER_PORT=70000 is not a port"));
+}
+
 TEST(FindRank, InnermostLauncherWins) {
   Environment env = kTorchrun;
   env["SLURM_PROCID"] = "0";

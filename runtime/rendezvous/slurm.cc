@@ -150,7 +150,7 @@ absl::StatusOr<std::optional<RankPlacement>> FromSlurm(const Variables& v) {
     return {std::move(place)};
   }
   // The same on all ranks, and rarely the same for two jobs on a node.
-  HT_ASSIGN_OR_RETURN(place.master.port, v.NumberOr("MASTER_PORT", 0));
+  HT_ASSIGN_OR_RETURN(place.master.port, v.PortOr("MASTER_PORT", 0));
   int step_number = 0;
   (void)absl::SimpleAtoi(step_id, &step_number);
   if (place.master.port == 0) {

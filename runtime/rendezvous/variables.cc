@@ -37,6 +37,16 @@ absl::StatusOr<int> Variables::NumberOr(const std::string& name,
   return value.value_or(fallback);
 }
 
+absl::StatusOr<int> Variables::PortOr(const std::string& name,
+                                      int fallback) const {
+  HT_ASSIGN_OR_RETURN(const int port, NumberOr(name, fallback));
+  if (port > 65535) {
+    return UsageError("environment: ", name, "=", port,
+                      " is not a port (1 to 65535)");
+  }
+  return port;
+}
+
 absl::StatusOr<std::optional<Variables::Pair>> Variables::RankOf(
     const std::string& rank, const std::string& size,
     const std::string& launcher) const {
@@ -75,11 +85,7 @@ absl::Status TakeMaster(const Variables& variables, const std::string& launcher,
                         RankPlacement& place) {
   const bool all_here = place.local_world_size == place.world_size;
   const std::string host = variables.Text("MASTER_ADDR");
-  HT_ASSIGN_OR_RETURN(place.master.port, variables.NumberOr("MASTER_PORT", 0));
-  if (place.master.port > 65535) {
-    return UsageError("environment: MASTER_PORT=", place.master.port,
-                      " is not a port (1 to 65535)");
-  }
+  HT_ASSIGN_OR_RETURN(place.master.port, variables.PortOr("MASTER_PORT", 0));
   if (host.empty() && !all_here) {
     return UsageError(
         "environment: ", launcher, " placed ", place.world_size,

@@ -22,6 +22,8 @@ class Variables {
   // Nothing if not set; an error if not a whole number of 0 or more.
   absl::StatusOr<std::optional<int>> Number(const std::string& name) const;
   absl::StatusOr<int> NumberOr(const std::string& name, int fallback) const;
+  // A port, of 0 to 65535: 0, too, leaves the choice to who asks.
+  absl::StatusOr<int> PortOr(const std::string& name, int fallback) const;
   // Both numbers, or nothing; an error if only one is there (`launcher` sets
   // both) or the first is not below the second.
   struct Pair {
