@@ -145,11 +145,13 @@ absl::Status TakeRanks(const LaunchOptions& options, const Environment& env,
     }
     plan.ranks = gpu_count > 0 ? gpu_count : cores;
   } else if (!absl::SimpleAtoi(options.ranks, &plan.ranks) || plan.ranks < 1 ||
-             plan.ranks > 4096) {
-    return UsageError(
-        "--ranks: expected a number of 1 to 4096, auto, gpu or "
-        "cpu, found '",
-        options.ranks, "'");
+             plan.ranks > kMostRanks) {
+    return UsageError("--ranks: expected a number of 1 to ", kMostRanks,
+                      ", auto, gpu or cpu, found '", options.ranks, "'");
+  }
+  if (plan.ranks > kMostRanks / plan.nodes) {
+    return UsageError(plan.nodes, " nodes with ", Count(plan.ranks, "rank"),
+                      " each: a run has up to ", kMostRanks, " ranks");
   }
   if (!options.gpus.empty() && plan.ranks != gpu_count) {
     return UsageError("--ranks ", plan.ranks, " but ", gpu_count,

@@ -18,6 +18,9 @@ namespace runtime {
 using Environment = std::map<std::string, std::string>;
 Environment CurrentEnvironment();
 
+// Ranks of a run, and so nodes.
+inline constexpr int kMostRanks = 4096;
+
 // What our launcher sets for its ranks.
 inline constexpr char kRankVariable[] = "HALFTONE_RANK";
 inline constexpr char kWorldSizeVariable[] = "HALFTONE_WORLD_SIZE";

@@ -223,6 +223,17 @@ TEST(FindRank, APortHas16Bits) {
               HasSubstr("PET_MASTER_PORT=70000 is not a port"));
 }
 
+TEST(FindRank, AWorldHasItsMost) {
+  for (const char* size : {"4097", "999999999"}) {
+    EXPECT_THAT(Error({{"RANK", "0"},
+                       {"WORLD_SIZE", size},
+                       {"MASTER_ADDR", "127.0.0.1"}}),
+                HasSubstr(absl::StrCat("WORLD_SIZE=", size,
+                                       " is more than a run has: expected up "
+                                       "to 4096")));
+  }
+}
+
 TEST(FindRank, InnermostLauncherWins) {
   Environment env = kTorchrun;
   env["SLURM_PROCID"] = "0";

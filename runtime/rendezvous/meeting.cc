@@ -7,7 +7,6 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
@@ -39,6 +38,24 @@ bool MeetByFile(const MeetingOptions& options) {
       IsLoopback(place.master.host) ||
       (place.local_size_is_known && place.local_world_size == place.world_size);
   return all_here && (options.token.empty() || place.master_held);
+}
+
+// "2, 3", "1 to 999", "1, 4 to 7 and 12 more": of ascending numbers.
+std::string RangesOf(const std::vector<int>& ranks) {
+  constexpr int kMostRanges = 6;
+  std::string text;
+  size_t i = 0;
+  for (int ranges = 0; i < ranks.size() && ranges < kMostRanges; ++ranges) {
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (end - i == 2) end = i + 1;  // two are two
+    absl::StrAppend(&text, i == 0 ? "" : ", ", ranks[i]);
+    if (end - i > 1) absl::StrAppend(&text, " to ", ranks[end - 1]);
+    i = end;
+  }
+  if (i < ranks.size())
+    absl::StrAppend(&text, " and ", ranks.size() - i, " more");
+  return text;
 }
 
 std::string AddressKey(int rank) { return absl::StrCat("address/", rank); }
@@ -227,11 +244,10 @@ absl::Status Meeting::AwaitAll() {
       int rank = 0;
       if (absl::SimpleAtoi(key, &rank)) late.suspects.push_back(rank);
     }
-    late.text =
-        absl::StrCat(all.missing.size() == 1 ? "rank " : "ranks ",
-                     absl::StrJoin(all.missing, ", "), " of ", keys.size(),
-                     " did not arrive at ", ToString(master()), " within ",
-                     absl::FormatDuration(options_.timeout));
+    late.text = absl::StrCat(
+        all.missing.size() == 1 ? "rank " : "ranks ", RangesOf(late.suspects),
+        " of ", keys.size(), " did not arrive at ", ToString(master()),
+        " within ", absl::FormatDuration(options_.timeout));
     // So that whoever supervises blames them, not who waited.
     (void)store_->Fail(late);
     return CommunicationError(

@@ -260,6 +260,14 @@ TEST(Meeting, AStaleFileDoesNoHarm) {
   EXPECT_FALSE(ReadMeetingFile(*file).has_value());
 }
 
+TEST(Meeting, ManyRanksThatDoNotComeAreRanges) {
+  auto all = Join(1, 1000, [](MeetingOptions& options) {
+    options.timeout = absl::Milliseconds(300);
+  });
+  EXPECT_THAT(std::string(all[0].status().message()),
+              HasSubstr("ranks 1 to 999 of 1000 did not arrive"));
+}
+
 TEST(Meeting, ARankThatDiesMeanwhileIsNamed) {
   StoreServerOptions server_options;
   server_options.host = "127.0.0.1";

@@ -64,6 +64,10 @@ absl::StatusOr<std::optional<Variables::Pair>> Variables::RankOf(
     return UsageError("environment: ", rank, "=", *rank_value, " is not below ",
                       size, "=", *size_value);
   }
+  if (*size_value > kMostRanks) {
+    return UsageError("environment: ", size, "=", *size_value,
+                      " is more than a run has: expected up to ", kMostRanks);
+  }
   return {Pair{*rank_value, *size_value}};
 }
 

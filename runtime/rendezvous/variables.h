@@ -25,7 +25,7 @@ class Variables {
   // A port, of 0 to 65535: 0, too, leaves the choice to who asks.
   absl::StatusOr<int> PortOr(const std::string& name, int fallback) const;
   // Both numbers, or nothing; an error if only one is there (`launcher` sets
-  // both) or the first is not below the second.
+  // both), the first is not below the second, or that above kMostRanks.
   struct Pair {
     int rank;
     int size;
