@@ -158,6 +158,7 @@ absl::Status Meeting::Serve() {
   client_options_.token = server.token;
   if (!by_file_) return absl::OkStatus();
   HT_ASSIGN_OR_RETURN(meeting_file_, MeetingFile(options_.tmp_dir, Job()));
+  unlinked_if_ended_ = std::make_unique<UnlinkedIfEnded>(meeting_file_);
   return WriteMeetingFile(meeting_file_,
                           {client_options_.address, server.token});
 }
@@ -256,6 +257,7 @@ absl::Status Meeting::AwaitAll() {
         "(wait longer: --connect-timeout SECONDS)");
   }
   if (!meeting_file_.empty()) unlink(meeting_file_.c_str());
+  unlinked_if_ended_.reset();
   return absl::OkStatus();
 }
 

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "graph/base/time/monotonic_time.h"
 #include "runtime/rendezvous/environment.h"
+#include "runtime/rendezvous/same_machine.h"
 #include "runtime/rendezvous/store_client.h"
 #include "runtime/rendezvous/store_server.h"
 
@@ -64,6 +65,7 @@ class Meeting {
   const MonotonicTime deadline_;
   StoreClientOptions client_options_;
   std::string meeting_file_;  // that this rank wrote
+  std::unique_ptr<UnlinkedIfEnded> unlinked_if_ended_;
   std::unique_ptr<StoreServer> server_;
   std::unique_ptr<StoreClient> store_;
   std::string own_address_;

@@ -3,7 +3,9 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -266,6 +268,31 @@ TEST(Meeting, ManyRanksThatDoNotComeAreRanges) {
   });
   EXPECT_THAT(std::string(all[0].status().message()),
               HasSubstr("ranks 1 to 999 of 1000 did not arrive"));
+}
+
+// Rank 0 waits for one that does not come, and somebody ends it.
+TEST(Meeting, ASignalLeavesNoFile) {
+  const std::string job =
+      ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const auto file = MeetingFile(TmpDir(), job);
+  ASSERT_TRUE(file.ok()) << file.status();
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      signal(number, SIG_DFL);
+      (void)Meeting::Join(Options(0, 2, job));
+      _exit(1);
+    }
+    for (int i = 0; i < 500 && !ReadMeetingFile(*file).has_value(); ++i) {
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    EXPECT_TRUE(ReadMeetingFile(*file).has_value());
+    kill(child, number);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << status;
+    EXPECT_NE(access(file->c_str(), F_OK), 0);
+  }
 }
 
 TEST(Meeting, ARankThatDiesMeanwhileIsNamed) {

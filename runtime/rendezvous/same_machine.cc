@@ -1,10 +1,13 @@
 #include "runtime/rendezvous/same_machine.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +27,17 @@
 namespace halftone {
 namespace runtime {
 namespace {
+
+constexpr int kEnds[] = {SIGINT, SIGTERM, SIGHUP};
+// Of the one UnlinkedIfEnded, for its handler.
+char ended_path[PATH_MAX];
+std::atomic<bool> ended_path_taken{false};
+
+void UnlinkAndEnd(int number) {
+  ::unlink(ended_path);
+  ::signal(number, SIG_DFL);
+  ::raise(number);  // comes when this handler is left
+}
 
 std::string ReadAll(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -124,6 +138,35 @@ std::optional<MeetingPoint> ReadMeetingFile(const std::string& path) {
   absl::StatusOr<HostPort> address = ParseHostPort(path, lines[0]);
   if (!address.ok()) return std::nullopt;
   return MeetingPoint{*address, lines[1]};
+}
+
+UnlinkedIfEnded::UnlinkedIfEnded(const std::string& path) {
+  if (path.size() >= sizeof(ended_path)) return;
+  holds_ = !ended_path_taken.exchange(true);
+  if (!holds_) return;
+  std::memcpy(ended_path, path.c_str(), path.size() + 1);
+  for (const int number : kEnds) {
+    struct sigaction now = {};
+    if (::sigaction(number, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) {
+      continue;
+    }
+    struct sigaction ours = {};
+    ours.sa_handler = UnlinkAndEnd;
+    ours.sa_flags = SA_RESTART;
+    ::sigaction(number, &ours, nullptr);
+  }
+}
+
+UnlinkedIfEnded::~UnlinkedIfEnded() {
+  if (!holds_) return;
+  for (const int number : kEnds) {
+    struct sigaction now = {};
+    if (::sigaction(number, nullptr, &now) == 0 &&
+        now.sa_handler == UnlinkAndEnd) {
+      ::signal(number, SIG_DFL);
+    }
+  }
+  ended_path_taken = false;
 }
 
 std::string LauncherIdentity(const std::string& rank_variable) {

@@ -31,6 +31,20 @@ absl::Status WriteMeetingFile(const std::string& path,
 // Nothing if there is none yet.
 std::optional<MeetingPoint> ReadMeetingFile(const std::string& path);
 
+// While it lives, a signal that asks the process to end (SIGINT, SIGTERM,
+// SIGHUP) and that nobody else takes removes the file first. One at a time;
+// another beside it does nothing.
+class UnlinkedIfEnded {
+ public:
+  explicit UnlinkedIfEnded(const std::string& path);
+  ~UnlinkedIfEnded();
+  UnlinkedIfEnded(const UnlinkedIfEnded&) = delete;
+  UnlinkedIfEnded& operator=(const UnlinkedIfEnded&) = delete;
+
+ private:
+  bool holds_ = false;
+};
+
 // Identifies the process that started the ranks: the nearest ancestor in whose
 // environment `rank_variable` is not set, with its start time.
 std::string LauncherIdentity(const std::string& rank_variable);
