@@ -59,6 +59,12 @@ TEST(LaunchPlan, Ranks) {
     options.ranks = bad;
     EXPECT_THAT(Error(options), HasSubstr("--ranks: expected a number"));
   }
+  options.ranks = "2049";
+  options.nnodes = 2;
+  options.node_rank = 0;
+  EXPECT_THAT(Error(options),
+              HasSubstr("2 nodes with 2,049 ranks each: a run has up to 4096 "
+                        "ranks"));
 }
 
 TEST(LaunchPlan, Gpus) {
