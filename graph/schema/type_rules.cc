@@ -93,8 +93,8 @@ bool TypeBinder::AnInputHas(int var) const {
 int DTypeAttrOf(const OpSchema& schema) {
   for (const char* name : {"to", "dtype"}) {
     const int index = schema.FindAttr(name);
-    if (index >= 0 && std::holds_alternative<DType>(
-                          schema.attrs()[index].default_value)) {
+    if (index >= 0 &&
+        std::holds_alternative<DType>(schema.attrs()[index].default_value)) {
       return index;
     }
   }
