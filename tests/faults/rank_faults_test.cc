@@ -56,7 +56,7 @@ TEST(Meeting, RanksThatNeverArriveAreNamedAfterTheTimeAllowed) {
                 2,
                 {"rank 1 of 2 did not arrive at 127.0.0.1:", "within 1s",
                  "--connect-timeout SECONDS"}},
-           Case{0, 4, {"ranks 1, 2, 3 of 4 did not arrive"}},
+           Case{0, 4, {"ranks 1 to 3 of 4 did not arrive"}},
            // What it says is how long it waited.
            Case{1,
                 2,
