@@ -1,5 +1,6 @@
 // Transposed convolutions: what a convolution's Input gets as its gradient from
 // its Output. Their own gradients are convolutions.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,7 +38,9 @@ absl::StatusOr<Extra> ReadExtra(const InferContext& c, int spatial) {
 // is transposed is all that may be added.
 absl::StatusOr<Dim> OutputSize(const InferContext& c, int i, const Dim& in,
                                const Window& window, const Extra& extra) {
-  const auto least = WindowInput(in, window);
+  const bool pads = extra.size.empty() && !extra.padding.empty();
+  const int64_t more = pads ? std::min(extra.padding[i], window.stride) : 0;
+  const auto least = WindowInput(in, window, more);
   if (!least.has_value()) {
     const int spatial = c.Input("Input").rank() - 2;
     const std::string dims = SpatialAnd(spatial);
@@ -62,10 +65,8 @@ absl::StatusOr<Dim> OutputSize(const InferContext& c, int i, const Dim& in,
                                            " along dim ", 2 + i)
                             : "nothing for a symbolic size");
   }
-  if (extra.padding.empty() || extra.padding[i] == 0) return *least;
-  if (least->is_constant() && extra.padding[i] < window.stride) {
-    return Dim(least->coefficient() + extra.padding[i]);
-  }
+  // A symbolic size has strides of 1.
+  if (more == 0 || more < window.stride) return *least;
   return AttrMismatch(c, "output_padding",
                       absl::StrCat("less than strides along dim ", 2 + i));
 }

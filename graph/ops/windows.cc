@@ -54,7 +54,8 @@ std::optional<Dim> WindowOutput(const Dim& in, const Window& window) {
   return Dim(count);
 }
 
-std::optional<Dim> WindowInput(const Dim& positions, const Window& window) {
+std::optional<Dim> WindowInput(const Dim& positions, const Window& window,
+                               int64_t more) {
   if (window.kernel < 1 || window.kernel > kMaxExtent) return std::nullopt;
   const int64_t extent = window.dilation * (window.kernel - 1) + 1;
   const int64_t padding = window.before + window.after;
@@ -64,7 +65,7 @@ std::optional<Dim> WindowInput(const Dim& positions, const Window& window) {
   }
   const int64_t count = positions.coefficient();
   if (count < 1 || count > kMaxExtent) return std::nullopt;
-  const int64_t size = (count - 1) * window.stride + extent - padding;
+  const int64_t size = (count - 1) * window.stride + extent - padding + more;
   if (size < 1 || size > kMaxExtent) return std::nullopt;
   return Dim(size);
 }

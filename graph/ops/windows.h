@@ -29,9 +29,11 @@ struct Window {
 // Positions of the window; nullopt if it does not fit once, or if `in` is
 // symbolic and the window does not keep it as it is.
 std::optional<Dim> WindowOutput(const Dim& in, const Window& window);
-// The least size on which the window has so many positions; nullopt if that is
-// not 1 or more, or if `positions` is symbolic and the window does not keep it.
-std::optional<Dim> WindowInput(const Dim& positions, const Window& window);
+// The least size on which the window has so many positions, and `more`; nullopt
+// if that is not 1 or more, or if `positions` is symbolic and the window does
+// not keep it.
+std::optional<Dim> WindowInput(const Dim& positions, const Window& window,
+                               int64_t more = 0);
 
 // Of maximum pooling: an Argmax that says that a window has no element. Others
 // are below it: the first maximum's place, in row-major order, among the
