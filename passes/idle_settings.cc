@@ -1,6 +1,7 @@
 #include "passes/idle_settings.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/text.h"
@@ -130,20 +131,21 @@ std::vector<std::string> IdleSettings(const Program& source,
   if (source.loss.var.empty() || !options.strategy.has_optimizer()) return {};
   const std::vector<const Cell*> trained = TrainedCells(source, optimizer);
   const Asked asked{options.strategy, trained};
-  std::vector<std::string> idle;
-  absl::string_view why;  // of those before
+  // Neighbours of one reason are told together.
+  std::vector<std::pair<std::string, absl::string_view>> told;
   for (const Idle& row : kIdle) {
     if (!row.holds(asked) || !IsGiven(options, row.path)) continue;
-    if (row.why == why) {
-      idle.back() += ", ";
+    const std::string origin = OriginOf(options, row.path);
+    if (!told.empty() && told.back().second == row.why) {
+      absl::StrAppend(&told.back().first, ", ", origin);
     } else {
-      if (!idle.empty()) absl::StrAppend(&idle.back(), " (", why, ")");
-      idle.emplace_back();
+      told.emplace_back(origin, row.why);
     }
-    why = row.why;
-    idle.back() += OriginOf(options, row.path);
   }
-  if (!idle.empty()) absl::StrAppend(&idle.back(), " (", why, ")");
+  std::vector<std::string> idle;
+  for (const auto& [settings, why] : told) {
+    idle.push_back(absl::StrCat(settings, " (", why, ")"));
+  }
   for (int i = 0; i < optimizer.group_size(); ++i) {
     const std::string why = IdleGroup(optimizer, i, trained);
     if (why.empty()) continue;

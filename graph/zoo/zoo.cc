@@ -30,6 +30,7 @@ constexpr Size kSizes[] = {
     {"width", &ZooOptions::width, 1, kMost},
     {"sequence", &ZooOptions::sequence, 1, kMost},
 };
+
 struct Word {
   const char* flag;
   std::string ZooOptions::*word;

@@ -53,8 +53,8 @@ std::string RangesOf(const std::vector<int>& ranks) {
     if (end - i > 1) absl::StrAppend(&text, " to ", ranks[end - 1]);
     i = end;
   }
-  if (i < ranks.size())
-    absl::StrAppend(&text, " and ", ranks.size() - i, " more");
+  const size_t more = ranks.size() - i;
+  if (more > 0) absl::StrAppend(&text, " and ", more, " more");
   return text;
 }
 

@@ -179,10 +179,10 @@ std::vector<float> Summarize(const Fetch& fetch,
   return {Norm(values)};
 }
 
-absl::Status TakeFetches(const std::vector<Fetch>& fetches,
-                         const StepView& view, float scale,
-                         const absl::StatusOr<std::string>& directory,
-                         StepEvent* event) {
+absl::Status TakeFetches(
+    const std::vector<Fetch>& fetches, const StepView& view, float scale,
+    absl::FunctionRef<absl::StatusOr<std::string>()> directory,
+    StepEvent* event) {
   absl::flat_hash_map<absl::string_view, const StepView::Item*> items;
   for (const StepView::Item& item : view.items()) {
     items.try_emplace(item.name, &item);
@@ -220,8 +220,8 @@ absl::Status TakeFetches(const std::vector<Fetch>& fetches,
   }
   if (scaled > 1) event->exponents = FactsOf(together, "", scale);
   if (arrays.empty()) return absl::OkStatus();
-  HT_RETURN_IF_ERROR(directory.status());
-  return WriteArrays(*directory, event->step, arrays);
+  HT_ASSIGN_OR_RETURN(const std::string to, directory());
+  return WriteArrays(to, event->step, arrays);
 }
 
 }  // namespace runtime

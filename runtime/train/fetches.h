@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "graph/base/dtype.h"
@@ -57,12 +58,12 @@ std::vector<float> Summarize(const Fetch& fetch,
 // Puts what the fetches show of the step into `event`: this rank's share where
 // a value is of this rank's samples. `scale`: the loss scale that the step ran
 // with. Exponents are those of a value as it is kept, with the loss scale that
-// it has. Arrays go to `<directory>/step-N.npz`; returns whether they could be
-// written (kModel), `directory`'s error where there are any.
-absl::Status TakeFetches(const std::vector<Fetch>& fetches,
-                         const StepView& view, float scale,
-                         const absl::StatusOr<std::string>& directory,
-                         StepEvent* event);
+// it has. Arrays go to `<directory()>/step-N.npz`, which is called where there
+// are any; returns whether they could be written (kModel).
+absl::Status TakeFetches(
+    const std::vector<Fetch>& fetches, const StepView& view, float scale,
+    absl::FunctionRef<absl::StatusOr<std::string>()> directory,
+    StepEvent* event);
 
 }  // namespace runtime
 }  // namespace halftone

@@ -81,8 +81,9 @@ class TakeFetchesTest : public ::testing::Test {
                                  const std::string& directory) {
     event_ = StepEvent();
     event_.step = 10;
-    written_ = TakeFetches(fetches, StepView(items_), /*scale=*/1024, directory,
-                           &event_);
+    const auto place = [&] { return absl::StatusOr<std::string>(directory); };
+    written_ =
+        TakeFetches(fetches, StepView(items_), /*scale=*/1024, place, &event_);
     return event_.fetches;
   }
 

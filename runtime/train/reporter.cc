@@ -85,9 +85,10 @@ void Reporter::Step(const StepRecord& record, const RunningLoss& since,
   StepEvent event = StateOf(record, since, times);
   if (fetches) {
     const Stopwatch watch;
-    absl::StatusOr<std::string> directory = RunDirectory(config_.out).fetches();
-    const absl::Status is_ours = rank_.lock.Check();
-    if (!is_ours.ok()) directory = is_ours;
+    const auto directory = [&]() -> absl::StatusOr<std::string> {
+      HT_RETURN_IF_ERROR(rank_.lock.Check());
+      return RunDirectory(config_.out).fetches();
+    };
     ArraysWritten(
         TakeFetches(fetches_, view, record.scale_before, directory, &event));
     fetch_cost_.seconds += watch.seconds();

@@ -63,13 +63,19 @@ bool TryLock(int fd) {
   return true;
 }
 
+// Whether what is held open is what a name stands for.
+bool IsHeld(int fd, const struct stat& named) {
+  struct stat held;
+  return ::fstat(fd, &held) == 0 && held.st_ino == named.st_ino &&
+         held.st_dev == named.st_dev;
+}
+
 // A holder that ended has removed the file: a lock on that is worth nothing.
 bool IsStillThere(int fd, const Directory& directory) {
-  struct stat held, named;
-  return ::fstat(fd, &held) == 0 &&
-         ::fstatat(directory.fd(), DirectoryLock::kFile, &named,
+  struct stat named;
+  return ::fstatat(directory.fd(), DirectoryLock::kFile, &named,
                    AT_SYMLINK_NOFOLLOW) == 0 &&
-         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+         IsHeld(fd, named);
 }
 
 // Where a directory held open lies now, as the kernel shows it; empty: it was
@@ -121,13 +127,6 @@ absl::StatusOr<DirectoryLock> DirectoryLock::Take(const std::string& path,
       ::pwrite(lock.file_.get(), holder.data(), holder.size(), 0) < 0) {
     errno = 0;
   }
-  struct stat info;
-  if (::fstat(directory.fd(), &info) != 0) {
-    return SystemError(ExitCode::kModel, errno,
-                       absl::StrCat(path, ": cannot be looked at"));
-  }
-  lock.device_ = info.st_dev;
-  lock.inode_ = info.st_ino;
   lock.directory_ = std::move(directory);
   return lock;
 }
@@ -138,9 +137,7 @@ absl::Status DirectoryLock::Check() const {
   const bool there =
       Retried([&] { return ::stat(path_.c_str(), &named); }) == 0;
   if (!there && errno != ENOENT) return absl::OkStatus();
-  if (there && named.st_dev == device_ && named.st_ino == inode_) {
-    return absl::OkStatus();
-  }
+  if (there && IsHeld(directory_->fd(), named)) return absl::OkStatus();
   const std::string now = PathNow(directory_->fd());
   return ModelError(
       path_, there ? " names another folder" : " is not there any more",

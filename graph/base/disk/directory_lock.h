@@ -3,8 +3,6 @@
 #ifndef HALFTONE_GRAPH_BASE_DISK_DIRECTORY_LOCK_H_
 #define HALFTONE_GRAPH_BASE_DISK_DIRECTORY_LOCK_H_
 
-#include <sys/types.h>
-
 #include <optional>
 #include <string>
 
@@ -51,8 +49,6 @@ class DirectoryLock {
   bool made_ = false;
   // Open until the end, so that no other directory gets its numbers.
   std::optional<Directory> directory_;
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
   Descriptor file_;
 };
 
