@@ -78,6 +78,27 @@ const Shape kNarrowShapes[] = {
     {"more_windows", 1, 17, 2, 1, 32, 2, 5, {2, 2}, {0, 4}, {1, 1}, 1},
 };
 
+// Of which each channel has a filter of its own.
+const Shape kDepthwiseShapes[] = {
+    {"vector", 2, 16, 9, 11, 16, 3, 3, {1, 1}, {1, 1}, {1, 1}, 16},
+    {"no_whole_vectors", 3, 43, 8, 7, 43, 3, 3, {1, 1}, {1, 1}, {1, 1}, 43},
+    {"blocks", 1, 201, 6, 5, 201, 3, 3, {1, 1}, {1, 1}, {1, 1}, 201},
+    {"strided", 2, 40, 13, 12, 40, 3, 3, {2, 2}, {1, 1}, {1, 1}, 40},
+    {"stride_skips", 2, 24, 17, 19, 24, 2, 3, {3, 4}, {0, 1}, {1, 1}, 24},
+    {"five", 2, 72, 10, 14, 72, 5, 5, {2, 2}, {2, 2}, {1, 1}, 72},
+    {"seven", 2, 96, 14, 14, 96, 7, 7, {1, 1}, {3, 3}, {1, 1}, 96},
+    {"wide_filter", 1, 17, 4, 5, 17, 3, 13, {1, 1}, {1, 6}, {1, 1}, 17},
+    {"even_filter", 1, 32, 9, 8, 32, 4, 6, {1, 2}, {0, 1}, {1, 1}, 32},
+    {"spread_taps", 2, 33, 15, 14, 33, 3, 3, {1, 1}, {2, 3}, {2, 3}, 33},
+    {"spread_strided", 2, 16, 17, 16, 16, 3, 2, {3, 2}, {1, 0}, {2, 4}, 16},
+    {"uneven_sides", 2, 18, 9, 12, 18, 3, 2, {2, 1}, {0, 2, 1, 0}, {1, 1}, 18},
+    {"far_padding", 1, 16, 2, 3, 16, 3, 3, {1, 1}, {5, 4}, {1, 1}, 16},
+    {"one_pixel", 5, 64, 1, 1, 64, 3, 3, {2, 2}, {1, 1}, {1, 1}, 64},
+    {"one_tap", 2, 21, 6, 7, 21, 1, 1, {2, 1}, {0, 0}, {1, 1}, 21},
+    {"many_lines", 3, 64, 71, 53, 64, 3, 3, {1, 1}, {1, 1}, {1, 1}, 64},
+    {"many_strides", 2, 32, 90, 61, 32, 5, 5, {2, 2}, {2, 2}, {1, 1}, 32},
+};
+
 // Of channels enough for packed panels.
 const Shape kPackedShapes[] = {
     {"lines", 2, 16, 9, 14, 32, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
@@ -154,9 +175,13 @@ class Convolution : public ::testing::TestWithParam<
     if (dtype() == DType::kF32) return PanelsOf(columns) >= PanelsAtOnce();
     return dtype() != DType::kBF16 || !HasPairs() || depth % 2 == 0;
   }
+  // Of depthwise filters there are gradients alone.
+  bool MakesFilterAlone() const {
+    return std::get<3>(GetParam()) == std::string("depthwise");
+  }
   // Forward convolutions of one tap are not packed in f32.
   bool MakesForward() const {
-    return Makes(shape().o, shape().c) &&
+    return !MakesFilterAlone() && Makes(shape().o, shape().c) &&
            (std::get<3>(GetParam()) != std::string("packed") ||
             dtype() != DType::kF32 || shape().kh * shape().kw > 1);
   }
@@ -256,7 +281,7 @@ TEST_P(Convolution, ForwardWithBias) {
 }
 
 TEST_P(Convolution, GradInput) {
-  if (!Makes(shape().c, shape().o)) return;
+  if (MakesFilterAlone() || !Makes(shape().c, shape().o)) return;
   const Shape& s = shape();
   Values expected(input_.size());
   ForEachProduct(s, [&](int64_t i, int64_t f, int64_t o) {
@@ -328,6 +353,15 @@ INSTANTIATE_TEST_SUITE_P(
     NameOf);
 
 INSTANTIATE_TEST_SUITE_P(
+    Depthwise, Convolution,
+    ::testing::Combine(::testing::ValuesIn(kDepthwiseShapes),
+                       ::testing::Values(DType::kF32, DType::kF16,
+                                         DType::kBF16),
+                       ::testing::Values(Layout::kChannelsLast),
+                       ::testing::Values("depthwise")),
+    NameOf);
+
+INSTANTIATE_TEST_SUITE_P(
     Winograd, Convolution,
     ::testing::Combine(::testing::ValuesIn(kWinogradShapes),
                        ::testing::Values(DType::kF32, DType::kF16,
@@ -354,28 +388,37 @@ TEST(EmptyConvolution, NoImages) {
 }
 
 // Sums are not exact here, and chunks of images are as long as threads are few.
-TEST(Convolution, FilterGradientsAreTheSameOnAnyThreads) {
-  constexpr int64_t kN = 2, kC = 1040, kO = 512, kSize = 20;
+void ExpectSameFilterGradients(const Shape& s, const char* candidate) {
   const auto values = [](int64_t n, double step) {
     Values all(n);
     for (int64_t i = 0; i < n; ++i) all[i] = std::sin(step * (i + 1));
     return all;
   };
-  const Values input = values(kN * kC * kSize * kSize, 0.7);
-  const Values grad = values(kN * kO * kSize * kSize, 1.3);
+  const Values input = values(Count(s.input_dims()), 0.7);
+  const Values grad = values(Count(s.output_dims()), 1.3);
   std::string one;
   for (int threads : {1, 2, 16}) {
     KernelRun run("conv2d_grad_filter");
     const Layout last = Layout::kChannelsLast;
-    run.In("Input", {DType::kBF16, {kN, kC, kSize, kSize}, input, last})
-        .In("OutputGrad", {DType::kBF16, {kN, kO, kSize, kSize}, grad, last})
-        .Attr("filter_hw", Pair{1, 1})
+    run.In("Input", {DType::kBF16, s.input_dims(), input, last})
+        .In("OutputGrad", {DType::kBF16, s.output_dims(), grad, last})
+        .Attr("filter_hw", Pair{s.kh, s.kw})
+        .Attr("paddings", s.paddings)
+        .Attr("groups", s.groups)
         .Threads(threads)
-        .Use("packed");
+        .Use(candidate);
     const std::string bytes = run.Bytes("FilterGrad");
     if (one.empty()) one = bytes;
     EXPECT_TRUE(bytes == one) << threads;
   }
+}
+
+TEST(Convolution, FilterGradientsAreTheSameOnAnyThreads) {
+  ExpectSameFilterGradients(
+      {"", 2, 1040, 20, 20, 512, 1, 1, {1, 1}, {0, 0}, {1, 1}, 1}, "packed");
+  ExpectSameFilterGradients(
+      {"", 5, 200, 33, 20, 200, 5, 5, {1, 1}, {2, 2}, {1, 1}, 200},
+      "depthwise");
 }
 
 // Rounding each of two halves of a sum would lose the small ones.

@@ -35,23 +35,17 @@ struct Result {
 // there are instructions for that, or pairs of bf16.
 enum class Product { kFloats, kFusedFloats, kPairs };
 
-// sum += x * y. Instructions are written out: the compiler finds them only if
-// it may join statements to vectors (-ftree-slp-vectorize), and not always
-// then.
 template <Product kProduct, typename Vector>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddProduct(const Vector& x,
                                                     const Vector& y,
                                                     Vector* sum) {
 #ifdef HT_ISA_X86
-  if constexpr (kProduct == Product::kFusedFloats) {
-    asm("vfmadd231ps %1, %2, %0" : "+v"(*sum) : "v"(x), "v"(y));
-    return;
-  } else if constexpr (kProduct == Product::kPairs) {
+  if constexpr (kProduct == Product::kPairs) {
     asm("vdpbf16ps %1, %2, %0" : "+v"(*sum) : "v"(x), "v"(y));
     return;
   }
 #endif
-  *sum += x * y;
+  AddFloatProduct<kProduct == Product::kFusedFloats>(x, y, sum);
 }
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline int32_t AsPair(const float& x) {

@@ -79,6 +79,26 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TransposeSquare(const T* in,
   }
 }
 
+// Likewise, of any number of rows and columns.
+template <typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TransposeMatrix(
+    const T* in, int64_t in_stride, int64_t rows, int64_t columns, T* out,
+    int64_t out_stride) {
+  const int64_t whole_rows = rows / kTransposed * kTransposed;
+  const int64_t whole_columns = columns / kTransposed * kTransposed;
+  for (int64_t r = 0; r < whole_rows; r += kTransposed) {
+    for (int64_t c = 0; c < whole_columns; c += kTransposed) {
+      TransposeBlock(in + r * in_stride + c, in_stride,
+                     out + c * out_stride + r, out_stride);
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = r < whole_rows ? whole_columns : 0; c < columns; ++c) {
+      out[c * out_stride + r] = in[r * in_stride + c];
+    }
+  }
+}
+
 }  // namespace kernels
 }  // namespace halftone
 

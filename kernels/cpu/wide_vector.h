@@ -4,6 +4,9 @@
 #ifndef HALFTONE_KERNELS_CPU_WIDE_VECTOR_H_
 #define HALFTONE_KERNELS_CPU_WIDE_VECTOR_H_
 
+#include "absl/base/attributes.h"
+#include "kernels/cpu/isa.h"
+
 namespace halftone {
 namespace kernels {
 
@@ -26,6 +29,22 @@ struct OfLanes<16> {
 
 template <int kLanes>
 using WideVector = typename wide_vector_internal::OfLanes<kLanes>::type;
+
+// sum += x * y; `kFused`: rounded once, as AVX2 and AVX-512 can. Their
+// instruction is written out: the compiler finds it only if it may join
+// statements to vectors (-ftree-slp-vectorize), and not always then.
+template <bool kFused, typename Vector>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddFloatProduct(const Vector& x,
+                                                         const Vector& y,
+                                                         Vector* sum) {
+#ifdef HT_ISA_X86
+  if constexpr (kFused) {
+    asm("vfmadd231ps %1, %2, %0" : "+v"(*sum) : "v"(x), "v"(y));
+    return;
+  }
+#endif
+  *sum += x * y;
+}
 
 }  // namespace kernels
 }  // namespace halftone

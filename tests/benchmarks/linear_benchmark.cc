@@ -20,6 +20,7 @@ using Dims = std::vector<int64_t>;
 struct Conv {
   const char* name;
   int64_t n, c, size, o, kernel, stride;
+  int64_t groups = 1;
 };
 constexpr Conv kConvs[] = {
     {"mnist_first", 64, 1, 28, 16, 5, 1},
@@ -34,6 +35,14 @@ constexpr Conv kConvs[] = {
     {"resnet50_up_56", 4, 64, 56, 256, 1, 1},
     {"resnet50_wide_14", 4, 1024, 14, 256, 1, 1},
     {"resnet50_side_28", 4, 256, 56, 512, 1, 2},
+    {"mobilenet_112", 4, 32, 112, 32, 3, 1, 32},
+    {"mobilenet_down_56", 4, 96, 112, 96, 3, 2, 96},
+    {"mobilenet_14", 4, 384, 14, 384, 3, 1, 384},
+    {"mobilenet_7", 4, 960, 7, 960, 3, 1, 960},
+    {"mobilenet_no_vectors_20", 4, 72, 20, 72, 3, 1, 72},
+    {"efficientnet_14", 4, 672, 14, 672, 5, 1, 672},
+    {"convnext_56", 4, 96, 56, 96, 7, 1, 96},
+    {"convnext_7", 4, 768, 7, 768, 7, 1, 768},
 };
 
 Tensor Filled(DType dtype, const Dims& dims,
@@ -53,12 +62,13 @@ void RunConv(benchmark::State& state, const Conv& conv, const std::string& op,
   const int64_t n = conv.n, padding = conv.kernel / 2;
   const int64_t out = (conv.size - 1) / conv.stride + 1;
   const Tensor input = Filled(dtype, {n, conv.c, conv.size, conv.size}, layout);
-  const Tensor filter =
-      Filled(dtype, {conv.o, conv.c, conv.kernel, conv.kernel}, layout);
+  const Tensor filter = Filled(
+      dtype, {conv.o, conv.c / conv.groups, conv.kernel, conv.kernel}, layout);
   const Tensor grad = Filled(dtype, {n, conv.o, out, out}, layout);
   KernelRun run(op);
   run.Attr("strides", Dims{conv.stride, conv.stride})
       .Attr("paddings", Dims{padding, padding})
+      .Attr("groups", conv.groups)
       .Use(candidate);
   if (op == "conv2d") {
     run.In("Input", input).In("Filter", filter);
