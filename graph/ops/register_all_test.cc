@@ -94,8 +94,8 @@ TEST(RegistryTest, Traits) {
           "scaled_dot_product_attention_grad", "shape"));
   EXPECT_THAT(OpsWith(&OpSchema::view),
               testing::ElementsAre("assign", "convert_layout", "flatten",
-                                   "reshape", "reshape_like", "share_data",
-                                   "squeeze", "unsqueeze"));
+                                   "move_channels", "reshape", "reshape_like",
+                                   "share_data", "squeeze", "unsqueeze"));
 }
 
 // Outputs of guarded ops take the storage of the old values.

@@ -240,6 +240,37 @@ void RegisterConvertLayout(OpRegistry& registry) {
                    .View());
 }
 
+absl::Status InferMoveChannels(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectWord(c, "to", {"row_major", "channels_last"}));
+  HT_RETURN_IF_ERROR(ExpectRank(c, "X", 4, "an image"));
+  const Dims& x = c.Input("X").dims;
+  const bool to_last = c.Str("to") == "channels_last";
+  c.SetOutput("Out", to_last ? Dims{x[0], x[3], x[1], x[2]}
+                             : Dims{x[0], x[2], x[3], x[1]});
+  c.SetOutputLayout("Out", to_last ? Layout::kChannelsLast : Layout::kRowMajor);
+  return absl::OkStatus();
+}
+
+// Made by choose-layout, too.
+void RegisterMoveChannels(OpRegistry& registry) {
+  registry.Add(OpSchema("move_channels")
+                   .Doc("Out = X, [N, C, H, W], as [N, H, W, C], or the other "
+                        "way round. Of a channels-last image and a row-major "
+                        "one, no byte moves.")
+                   .TypeVar("T", kAnyTypes)
+                   .In("X", "T", "[N, C, H, W]; [N, H, W, C]")
+                   .Out("Out", "T", "[N, H, W, C]; [N, C, H, W]")
+                   .RequiredAttr("to", AttrKind::kString,
+                                 "layout of Out: row_major for [N, H, W, C], "
+                                 "channels_last for [N, C, H, W]")
+                   .Infer(InferMoveChannels)
+                   .NoGrad()
+                   .Internal()
+                   .Amp(AmpClass::kClear)
+                   .Layout(LayoutRule::kAny)
+                   .View());
+}
+
 absl::Status InferPadChannels(InferContext& c) {
   HT_RETURN_IF_ERROR(ExpectRank(c, "X", 4, "[N, C, H, W]"));
   Dims dims = c.Input("X").dims;
@@ -302,6 +333,7 @@ void RegisterShape(OpRegistry& registry) {
   RegisterReshapes(registry);
   RegisterMoves(registry);
   RegisterConvertLayout(registry);
+  RegisterMoveChannels(registry);
   RegisterPadChannels(registry);
 }
 

@@ -7,10 +7,12 @@
 namespace halftone {
 namespace kernels {
 
-// Whether an op that keeps its input's elements in their order (a reshape, or a
-// conversion between layouts) leaves their bytes as they are: always where it
-// changes no layout; images of one channel or one pixel lie the same in both.
-bool HaveSameBytes(const TensorDesc& in, const TensorDesc& out);
+// Whether an op that looks at its input in another way (OpSchema::view: a
+// reshape, or a conversion between layouts) leaves its bytes as they are:
+// always where it changes neither layout nor the order of dims; images of one
+// channel or one pixel lie the same in both, and a channels-last one lies as
+// the row-major one that move_channels makes of it.
+bool KeepsBytes(const BoundOp& view);
 
 }  // namespace kernels
 }  // namespace halftone

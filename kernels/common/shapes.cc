@@ -137,11 +137,21 @@ ChannelPadding ChannelPaddingOf(const BoundOp& op) {
           strides[1], strides[3], op.Int("channels")};
 }
 
+namespace {
+
+std::vector<int64_t> AxisOf(const BoundOp& op) {
+  if (op.type() == "transpose") return op.Ints("axis");
+  return op.Str("to") == "row_major" ? std::vector<int64_t>{0, 2, 3, 1}
+                                     : std::vector<int64_t>{0, 3, 1, 2};
+}
+
+}  // namespace
+
 Extents TransposedStrides(const BoundOp& op) {
   const TensorDesc& x = op.Input("X");
   const Extents own = StridesOf(x);
   Extents strides;
-  for (int64_t axis : op.Ints("axis")) {
+  for (int64_t axis : AxisOf(op)) {
     strides.push_back(own[axis < 0 ? axis + x.rank() : axis]);
   }
   return strides;

@@ -76,7 +76,7 @@ struct ChannelPadding {
 };
 ChannelPadding ChannelPaddingOf(const BoundOp& op);
 
-// Strides of X per dim of a transpose's Out.
+// Strides of X per dim of the Out of transpose or move_channels.
 Extents TransposedStrides(const BoundOp& op);
 
 // An output, its dims cut into as many as it takes, and the strides of X per

@@ -1,4 +1,5 @@
-// transpose: any permutation; convert_layout and pixel_shuffle are such, too.
+// transpose: any permutation; move_channels, convert_layout and pixel_shuffle
+// are such, too.
 // Rows are copied where the innermost dim stays; elsewhere blocks of the two
 // dims that are innermost before and after are turned in registers.
 #include <algorithm>
@@ -186,7 +187,9 @@ TransposeKernel MakeShuffle(const BoundOp& op) {
 }  // namespace
 
 void RegisterCpuTranspose(KernelRegistry& registry) {
-  AddForSchema(registry, "transpose", MakeCandidate("tiles", MakeTranspose));
+  for (const char* op : {"transpose", "move_channels"}) {
+    AddForSchema(registry, op, MakeCandidate("tiles", MakeTranspose));
+  }
   AddForSchema(registry, "convert_layout",
                MakeCandidate("tiles", MakeConvertLayout));
   for (const char* op : {"pixel_shuffle", "pixel_unshuffle"}) {

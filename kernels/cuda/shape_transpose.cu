@@ -177,7 +177,9 @@ absl::Status Permute(const Permutation& permutation, const void* from, void* to,
 }
 
 void RegisterCudaTranspose(KernelRegistry& registry) {
-  AddForSchema(registry, "transpose", MakeTranspose(Transposed));
+  for (const char* op : {"transpose", "move_channels"}) {
+    AddForSchema(registry, op, MakeTranspose(Transposed));
+  }
   AddForSchema(registry, "convert_layout", MakeTranspose(SameDims));
   for (const char* op : {"pixel_shuffle", "pixel_unshuffle"}) {
     AddForSchema(registry, op, MakeTranspose(ShuffledViewOf));

@@ -24,6 +24,19 @@ bool IsActivation(const TensorType& type) {
   return type.rank() == 4 && !type.dims[0].is_constant();
 }
 
+// Whether the op moves an image's channels behind its pixels
+// (to: row_major, [N, H, W, C]), or from there before them (to: channels_last).
+bool MovesChannels(const Op& op, Layout to) {
+  static const OpSchema* const kTranspose = Ops().Find("transpose");
+  if (op.schema != kTranspose) return false;
+  std::vector<int64_t> axis = AttrAs<std::vector<int64_t>>(op, "axis");
+  for (int64_t& a : axis) {
+    if (a < 0) a += static_cast<int64_t>(axis.size());
+  }
+  return axis == (to == Layout::kRowMajor ? std::vector<int64_t>{0, 2, 3, 1}
+                                          : std::vector<int64_t>{0, 3, 1, 2});
+}
+
 // Regions of ops that can be channels-last, as sets of the activations that
 // they read and write.
 class LayoutChooser {
@@ -62,11 +75,18 @@ class LayoutChooser {
   bool IsReadInRegion(ValueId value, const Use& use) const {
     return IsAble(use.op) && LaysOut(block_.op(use.op), value);
   }
+  // The op that made the value of one whose bytes its region has: a transpose.
+  bool IsMovedIn(ValueId value) const {
+    const OpId producer = block_.value(value).op();
+    return producer.valid() &&
+           MovesChannels(block_.op(producer), Layout::kChannelsLast);
+  }
   // Whether the reader takes the value as the region has it, or only its dims:
   // not of the operand whose layout a kernel is chosen by.
   bool TakesAnyLayout(ValueId value, const Use& use) const {
     if (IsReadInRegion(value, use)) return true;
     const Op& op = block_.op(use.op);
+    if (MovesChannels(op, Layout::kRowMajor)) return true;
     return use.position > 0 &&
            op.schema->inputs()[op.inputs.SlotOf(use.position)].shape_only();
   }
@@ -87,8 +107,12 @@ class LayoutChooser {
   // Whether the value's region is worth converting.
   bool IsChosen(ValueId value) { return gain_[Find(value.index())] > 0; }
   absl::Status Convert(ValueId value);
+  absl::Status ConvertFor(ValueId value, const std::vector<Use>& uses,
+                          bool inside);
   absl::StatusOr<ValueId> AddConversion(ValueId value, Layout to,
                                         const Op& neighbour);
+  // Makes of a transpose at a region's border one that moves no byte.
+  absl::Status MoveOut(OpId transpose);
   void HoldInstead();
 
   Entry& entry_;
@@ -177,7 +201,9 @@ void LayoutChooser::CountGains() {
   std::vector<bool> has_convolution(block_.value_limit());
   for (ValueId value : touched_) {
     const int root = Find(value.index());
-    if (!IsMadeInRegion(value) || LeavesRegion(value)) --gain_[root];
+    if (IsMadeInRegion(value) ? LeavesRegion(value) : !IsMovedIn(value)) {
+      --gain_[root];
+    }
     for (const Use& use : block_.value(value).uses) {
       const Op& op = block_.op(use.op);
       if (!IsAble(use.op) || use.position != 0 ||
@@ -196,8 +222,9 @@ void LayoutChooser::CountGains() {
 absl::StatusOr<ValueId> LayoutChooser::AddConversion(ValueId value, Layout to,
                                                      const Op& neighbour) {
   const OpId producer = block_.value(value).op();
-  OpBuilder builder(&block_, "convert_layout");
-  builder.In("X", value)
+  const bool moved = to == Layout::kChannelsLast && IsMovedIn(value);
+  OpBuilder builder(&block_, moved ? "move_channels" : "convert_layout");
+  builder.In("X", moved ? block_.op(producer).in(0) : value)
       .Attr("to", std::string(Name(to)))
       .Out("Out", absl::StrCat(block_.name(value), ".", Name(to)))
       .At(producer.valid() ? block_.After(producer)
@@ -209,19 +236,54 @@ absl::StatusOr<ValueId> LayoutChooser::AddConversion(ValueId value, Layout to,
   return BuildValue(block_, builder);
 }
 
+absl::Status LayoutChooser::MoveOut(OpId transpose) {
+  const Op& op = block_.op(transpose);
+  const ValueId from = op.out(0);
+  const std::string name(block_.name(from));
+  OpBuilder builder(&block_, "move_channels");
+  builder.In("X", op.in(0))
+      .Attr("to", std::string(Name(Layout::kRowMajor)))
+      .Out("Out", absl::StrCat(name, ".moved"))
+      .At(Block::Before(transpose))
+      .Role(op.role)
+      .Why(op.decision)
+      .Line(op.line)
+      .Unique();
+  HT_ASSIGN_OR_RETURN(const ValueId moved, BuildValue(block_, builder));
+  InheritOrigins(block_.op(transpose),
+                 block_.mutable_op(block_.value(moved).op()));
+  ReplaceValue(block_, from, moved, held_);
+  block_.EraseOp(transpose);
+  block_.RenameValue(moved, name);
+  return absl::OkStatus();
+}
+
 // Gives the readers on either side of the region's border what they take.
 absl::Status LayoutChooser::Convert(ValueId value) {
-  const OpId producer = block_.value(value).op();
   const bool inside = IsMadeInRegion(value);
-  const bool leaves = LeavesRegion(value);
   const std::vector<Use> uses(block_.value(value).uses.begin(),
                               block_.value(value).uses.end());
   if (inside) {
     TensorType type = block_.type(value);
     type.layout = Layout::kChannelsLast;
     block_.SetType(value, type);
-    if (!leaves) return absl::OkStatus();
   }
+  if (!inside || LeavesRegion(value)) {
+    HT_RETURN_IF_ERROR(ConvertFor(value, uses, inside));
+  }
+  for (const Use& use : uses) {
+    if (inside && MovesChannels(block_.op(use.op), Layout::kRowMajor)) {
+      HT_RETURN_IF_ERROR(MoveOut(use.op));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The readers on the other side of the border.
+absl::Status LayoutChooser::ConvertFor(ValueId value,
+                                       const std::vector<Use>& uses,
+                                       bool inside) {
+  const OpId producer = block_.value(value).op();
   OpId neighbour = producer;
   for (const Use& use : uses) {
     if (!inside && IsReadInRegion(value, use)) neighbour = use.op;
@@ -236,6 +298,10 @@ absl::Status LayoutChooser::Convert(ValueId value) {
     }
   }
   if (inside && held_.Has(value)) row_major_[value] = converted;
+  if (!inside && IsMovedIn(value) &&
+      IsDead(block_, block_.op(producer), held_)) {
+    block_.EraseOp(producer);
+  }
   return absl::OkStatus();
 }
 

@@ -22,7 +22,9 @@
 // as it needs conversions at its border. Feeds, results and commits stay
 // row-major, and so do weights (filters: lay_out_filters.h). A weight that
 // an element-wise op reads beside an activation is converted for it: its
-// operands share one layout.
+// operands share one layout. A transpose that moves the channels of the
+// region's images behind their pixels, or before them, is a border that needs
+// no conversion: it becomes a move_channels, which moves no byte.
 //
 // An entry that holds conversions is left as it is.
 #ifndef HALFTONE_PASSES_LOWER_CONVERT_REGIONS_H_

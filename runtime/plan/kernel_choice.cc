@@ -38,8 +38,7 @@ absl::StatusOr<KernelChoice> KernelChooser::Choose(const BoundOp& bound) const {
     if (bound.op().body != nullptr) choice.refusal = kernels_.Refusal(bound);
     return choice;
   }
-  choice.view = bound.schema().view() &&
-                kernels::HaveSameBytes(bound.inputs()[0], bound.outputs()[0]);
+  choice.view = bound.schema().view() && kernels::KeepsBytes(bound);
   if (choice.candidate->workspace_bytes) {
     choice.workspace_bytes = choice.candidate->workspace_bytes(bound);
     if (choice.workspace_bytes > kMostWorkspace) {

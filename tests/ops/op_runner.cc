@@ -94,10 +94,7 @@ std::vector<int> AliasedInputs(const BoundOp& op) {
       aliased[output] = in;
     }
   }
-  if (op.schema().view() &&
-      kernels::HaveSameBytes(op.inputs()[0], op.outputs()[0])) {
-    aliased[0] = 0;
-  }
+  if (op.schema().view() && kernels::KeepsBytes(op)) aliased[0] = 0;
   return aliased;
 }
 
