@@ -434,7 +434,7 @@ class GradFilterKernel {
 }  // namespace
 
 ConvOp GradFilterConvOf(const BoundOp& op) {
-  if (op.type() != "fusion") return ConvOp::Of(op);
+  if (op.type() != "fusion") return JoinTaps(ConvOp::Of(op));
   const FusedOp fused(op);
   const BoundOp conv_op = fused.Of("conv");
   ConvOp conv = ConvOp::Of(conv_op);

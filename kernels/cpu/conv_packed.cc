@@ -95,7 +95,7 @@ struct Part {
 class PackedConv {
  public:
   explicit PackedConv(const BoundOp& op)
-      : conv_(ConvOp::Of(op)),
+      : conv_(JoinTaps(ConvOp::Of(op))),
         forward_(conv_.computed == ConvResult::kResult),
         source_(forward_ ? conv_.image_desc : conv_.result_desc),
         result_(forward_ ? conv_.result_desc : conv_.image_desc),
@@ -137,7 +137,7 @@ class PackedConv {
   // Not where a line of few windows leaves most of a tile's rows for nothing,
   // nor f32 of one tap, with which the library keeps up, nor odd ones of pairs.
   static bool Supports(const BoundOp& op) {
-    const ConvOp conv = ConvOp::Of(op);
+    const ConvOp conv = JoinTaps(ConvOp::Of(op));
     const ConvShape& shape = conv.shape;
     const bool forward = conv.computed == ConvResult::kResult;
     if (!IsPackable(conv, forward ? shape.filters : shape.channels) ||
@@ -510,6 +510,19 @@ bool LiesChannelsLast(const ConvOp& conv) {
     }
   }
   return conv.shape.groups == 1;
+}
+
+ConvOp JoinTaps(ConvOp conv) {
+  ConvDim& line = conv.shape.volume[2];
+  if (!LiesChannelsLast(conv) || line.stride != line.filter ||
+      line.dilation != 1 || line.before != 0 ||
+      line.image != line.result * line.filter) {
+    return conv;
+  }
+  conv.shape.channels *= line.filter;
+  line.image = line.result;
+  line.filter = line.stride = 1;
+  return conv;
 }
 
 bool IsPackable(const ConvOp& conv, int64_t columns) {

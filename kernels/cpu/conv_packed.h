@@ -15,6 +15,10 @@ inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Whether images and filter do, in one group, and have elements.
 bool LiesChannelsLast(const ConvOp& conv);
+// Of windows next to each other along a line, where images and filter do: what
+// a line of taps sees are neighbours in memory, so that it is one tap of as
+// many channels. Others are as they were.
+ConvOp JoinTaps(ConvOp conv);
 // Whether they take it: it lies so, and few columns of the panels of the
 // `columns` that are made are for nothing.
 bool IsPackable(const ConvOp& conv, int64_t columns);

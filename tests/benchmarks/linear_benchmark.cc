@@ -35,6 +35,9 @@ constexpr Conv kConvs[] = {
     {"resnet50_up_56", 4, 64, 56, 256, 1, 1},
     {"resnet50_wide_14", 4, 1024, 14, 256, 1, 1},
     {"resnet50_side_28", 4, 256, 56, 512, 1, 2},
+    {"convnext_first", 4, 3, 224, 96, 4, 4},
+    {"convnext_down_28", 4, 96, 56, 192, 2, 2},
+    {"vit_first", 4, 3, 224, 768, 16, 16},
     {"mobilenet_112", 4, 32, 112, 32, 3, 1, 32},
     {"mobilenet_down_56", 4, 96, 112, 96, 3, 2, 96},
     {"mobilenet_14", 4, 384, 14, 384, 3, 1, 384},
@@ -59,7 +62,8 @@ void Time(benchmark::State& state, KernelRun& run) {
 
 void RunConv(benchmark::State& state, const Conv& conv, const std::string& op,
              DType dtype, Layout layout, const std::string& candidate) {
-  const int64_t n = conv.n, padding = conv.kernel / 2;
+  const int64_t n = conv.n;
+  const int64_t padding = conv.kernel > conv.stride ? conv.kernel / 2 : 0;
   const int64_t out = (conv.size - 1) / conv.stride + 1;
   const Tensor input = Filled(dtype, {n, conv.c, conv.size, conv.size}, layout);
   const Tensor filter = Filled(
