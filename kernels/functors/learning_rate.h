@@ -260,7 +260,8 @@ HT_HOST_DEVICE inline float LearningRate(const RateSettings& settings,
   if (step < feeds.warm) {
     // Only these begin elsewhere than at the base rate.
     const bool own_start = settings.policy == RatePolicy::kOneCycle ||
-                           settings.policy == RatePolicy::kCyclic;
+                           settings.policy == RatePolicy::kCyclic ||
+                           settings.policy == RatePolicy::kPiecewise;
     const double start =
         own_start ? rate_internal::RateAfter(settings, table, feeds, 0)
                   : feeds.base;

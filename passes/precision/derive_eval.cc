@@ -1,11 +1,13 @@
 #include "passes/precision/derive_eval.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
@@ -31,6 +33,8 @@ class Cloner {
   ValueId Map(ValueId value);
 
  private:
+  // Whether the loss or a metric is told by the value's name in every entry.
+  bool IsNamed(absl::string_view value) const;
   absl::Status CloneAs(const Op& op, absl::string_view test_op);
   absl::Status ClonePlain(const Op& op);
   absl::StatusOr<ValueId> MapInput(const Op& op, ValueId input);
@@ -126,10 +130,27 @@ absl::Status Cloner::CloneAs(const Op& op, absl::string_view test_op) {
                            " has outputs of other names");
 }
 
+bool Cloner::IsNamed(absl::string_view value) const {
+  const Program& program = to_.program();
+  const LossInfo& loss = program.loss;
+  return value == loss.var || value == loss.mean_over || value == loss.mask ||
+         std::count(loss.denominators.begin(), loss.denominators.end(),
+                    value) != 0 ||
+         std::any_of(loss.parts.begin(), loss.parts.end(),
+                     [value](const LossPart& part) {
+                       return value == part.name || value == part.weighted;
+                     }) ||
+         std::any_of(program.metrics.begin(), program.metrics.end(),
+                     [value](const MetricInfo& metric) {
+                       return value == metric.var || value == metric.over;
+                     });
+}
+
 absl::Status Cloner::CloneOp(const Op& op) {
   const std::string& to_test = op.schema->to_test();
   if (to_test.empty()) return ClonePlain(op);
   if (to_test != kIdentity) return CloneAs(op, to_test);
+  if (IsNamed(from_.name(op.out(0)))) return CloneAs(op, "assign");
   HT_ASSIGN_OR_RETURN(const ValueId mapped, MapInput(op, op.in(0)));
   map_[op.out(0).index()] = mapped;
   return absl::OkStatus();

@@ -1,7 +1,7 @@
 // derive-eval: clones the entry `eval` from the forward part of `train`, in
 // train's precision. Ops that behave otherwise at test time are replaced as
 // their schemas say (ToTest): batch norm by its running statistics, dropout by
-// nothing.
+// nothing, or, where the loss or a metric names what it makes, by assign.
 //
 //   before
 //     entry train {
