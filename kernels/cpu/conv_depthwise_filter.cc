@@ -14,6 +14,7 @@
 #include "graph/base/layout.h"
 #include "kernels/common/conv_shape.h"
 #include "kernels/common/dispatch.h"
+#include "kernels/common/pool_shape.h"
 #include "kernels/cpu/conv_packed.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
@@ -27,31 +28,27 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// Channels [begin, end) of an image, a vector at least.
-struct ChannelRange {
-  int64_t begin, end;
-  int64_t size() const { return end - begin; }
-};
-// What a task takes at a time: so few that some lines of them stay in the
-// caches, and whole vectors but for the last.
-constexpr int64_t kDepthwiseVectors = 4;
+// Vectors of channels that a task takes at a time: so few that some lines of
+// them stay in the caches.
+constexpr int64_t kBlockVectors = 4;
 
 // Floats of a vector of the machine's.
 int64_t Lanes() { return HostIsa() == Isa::kAvx512 ? 16 : 8; }
 
-int64_t DepthwiseBlocks(int64_t channels) {
-  return CeilDiv(CeilDiv(channels, Lanes()), kDepthwiseVectors);
+int64_t BlocksOf(int64_t channels) {
+  return CeilDiv(CeilDiv(channels, Lanes()), kBlockVectors);
 }
 
-ChannelRange DepthwiseBlock(int64_t channels, int64_t block) {
+// Channels: whole vectors but for the last one, and one whole at least.
+Range BlockOf(int64_t channels, int64_t block) {
   const int64_t vectors = CeilDiv(channels, Lanes());
-  const int64_t blocks = DepthwiseBlocks(channels);
+  const int64_t blocks = BlocksOf(channels);
   return {vectors * block / blocks * Lanes(),
           std::min(channels, vectors * (block + 1) / blocks * Lanes())};
 }
 
 // The most that a block has.
-int64_t DepthwiseBlockFloats() { return kDepthwiseVectors * Lanes(); }
+int64_t BlockFloats() { return kBlockVectors * Lanes(); }
 
 // Lines first, first + 1 ... of some channels of an image, as f32.
 struct FloatLines {
@@ -66,7 +63,7 @@ struct FloatLines {
 // converted to `buffer`, which holds (end - begin) * pixels * range.size().
 template <typename T>
 FloatLines LinesOf(const T* sample, int64_t pixels, int64_t channels,
-                   int64_t begin, int64_t end, const ChannelRange& range,
+                   int64_t begin, int64_t end, const Range& range,
                    float* buffer) {
   const T* const from = sample + begin * pixels * channels + range.begin;
   if constexpr (std::is_same<T, float>::value) {
@@ -235,8 +232,8 @@ class DepthwiseGradFilter {
     parts_ = std::clamp<int64_t>(
         samples * height_.result * width_.result / kLeastPixels, 1,
         std::min(samples, kMostParts));
-    const int64_t line = (width_.result + height_.stride * width_.image) *
-                         DepthwiseBlockFloats();
+    const int64_t line =
+        (width_.result + height_.stride * width_.image) * BlockFloats();
     lines_ = std::clamp<int64_t>(kChunkFloats / line, 1, height_.result);
   }
 
@@ -261,7 +258,7 @@ class DepthwiseGradFilter {
 
   int64_t PartFloats() const { return channels_ * taps_; }
   // Of a block's sums, where a vector that is not whole has one of its own.
-  int64_t SumsStride() const { return DepthwiseBlockFloats(); }
+  int64_t SumsStride() const { return BlockFloats(); }
   int64_t SumsFloats() const { return taps_ * SumsStride(); }
   // Lines of Input that `lines` of OutputGrad see.
   int64_t SeenLines(int64_t lines) const {
@@ -270,12 +267,12 @@ class DepthwiseGradFilter {
                                        1);
   }
   int64_t ImageFloats() const {
-    return SeenLines(lines_) * width_.image * DepthwiseBlockFloats();
+    return SeenLines(lines_) * width_.image * BlockFloats();
   }
   int64_t ScratchFloats() const {
     if (conv_.image_desc.dtype == DType::kF32) return SumsFloats();
     return SumsFloats() + ImageFloats() +
-           lines_ * width_.result * DepthwiseBlockFloats();
+           lines_ * width_.result * BlockFloats();
   }
 
   template <typename T>
@@ -284,24 +281,23 @@ class DepthwiseGradFilter {
     const T* const image = static_cast<const T*>(buffers.inputs[conv_.image]);
     const T* const grad = static_cast<const T*>(buffers.inputs[conv_.result]);
     float* const own = sums + parts_ * PartFloats();
-    const int64_t blocks = DepthwiseBlocks(channels_);
-    ForTasksWithScratch(threads, parts_ * blocks, 1, own + PartFloats(),
-                        ScratchFloats(),
-                        [&](int64_t begin, int64_t end, float* scratch) {
-                          for (int64_t i = begin; i < end; ++i) {
-                            RunPart(image, grad, i / blocks,
-                                    DepthwiseBlock(channels_, i % blocks),
-                                    sums + i / blocks * PartFloats(), scratch);
-                          }
-                        });
+    const int64_t blocks = BlocksOf(channels_);
+    ForTasksWithScratch(
+        threads, parts_ * blocks, 1, own + PartFloats(), ScratchFloats(),
+        [&](int64_t begin, int64_t end, float* scratch) {
+          for (int64_t i = begin; i < end; ++i) {
+            RunPart(image, grad, i / blocks, BlockOf(channels_, i % blocks),
+                    sums + i / blocks * PartFloats(), scratch);
+          }
+        });
     Store(sums, own, threads, buffers.outputs[0]);
   }
 
   // The sums of a part's samples for some channels: `to` has those of all, a
   // tap's one after the other.
   template <typename T>
-  void RunPart(const T* image, const T* grad, int64_t part,
-               const ChannelRange& range, float* to, float* scratch) const {
+  void RunPart(const T* image, const T* grad, int64_t part, const Range& range,
+               float* to, float* scratch) const {
     const int64_t image_size = height_.image * width_.image * channels_;
     const int64_t grad_size = height_.result * width_.result * channels_;
     float* const image_buffer = scratch + SumsFloats();
@@ -391,10 +387,10 @@ class DepthwiseGradFilter {
   // which has the taps of a channel one after the other.
   void Store(float* sums, float* own, int threads, void* to) const {
     const DType dtype = conv_.filter_desc.dtype;
-    ParallelFor(threads, DepthwiseBlocks(channels_), 1,
+    ParallelFor(threads, BlocksOf(channels_), 1,
                 [&](int64_t begin, int64_t end) {
                   for (int64_t i = begin; i < end; ++i) {
-                    const ChannelRange range = DepthwiseBlock(channels_, i);
+                    const Range range = BlockOf(channels_, i);
                     const int64_t at = range.begin * taps_, n = range.size();
                     float* const all = sums + range.begin;
                     float* const out = OutputBlock(dtype, to, at, own + at);
