@@ -212,15 +212,6 @@ bool MakesGarbage(const ConvOp& conv) {
   return conv.image_desc.dtype == DType::kBF16 && width.image < width.stride;
 }
 
-// Whether the library has code of its own for the gradient of a depthwise
-// filter: for others its loops take 5 to 40 times as long as ours.
-bool HasDepthwiseGradFilter(const ConvOp& conv) {
-  for (const ConvDim& dim : conv.shape.volume) {
-    if (dim.filter > 3 || dim.dilation > 1) return false;
-  }
-  return conv.image_desc.dtype != DType::kBF16 || OnednnHasAvx512();
-}
-
 void AddDepthwiseGradFilter(KernelRegistry& registry, bool before_onednn) {
   Candidate candidate = DepthwiseGradFilterCandidate();
   candidate.supports = [before_onednn,
@@ -247,6 +238,13 @@ void AddGradFilter(KernelRegistry& registry, const std::string& op) {
 }
 
 }  // namespace
+
+bool HasDepthwiseGradFilter(const ConvOp& conv) {
+  for (const ConvDim& dim : conv.shape.volume) {
+    if (dim.filter > 3 || dim.dilation > 1) return false;
+  }
+  return conv.image_desc.dtype != DType::kBF16 || OnednnHasAvx512();
+}
 
 std::vector<Candidate> ConvCandidates(const MakeOnednnSpec& make) {
   return {OnednnCandidate("onednn",
@@ -286,6 +284,7 @@ OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at) {
 
 void RegisterCpuConv(KernelRegistry& registry) {
   RegisterCpuConvTiles(registry);
+  RegisterCpuConvLines(registry, /*before_onednn=*/true);
   RegisterCpuConvWinograd(registry);
   RegisterCpuConvPacked(registry, /*before_onednn=*/true);
   AddDepthwiseGradFilter(registry, /*before_onednn=*/true);
@@ -299,6 +298,7 @@ void RegisterCpuConv(KernelRegistry& registry) {
   AddConv(registry, "depthwise_conv2d_transpose", Transpose);
   RegisterCpuConvPacked(registry, /*before_onednn=*/false);
   AddDepthwiseGradFilter(registry, /*before_onednn=*/false);
+  RegisterCpuConvLines(registry, /*before_onednn=*/false);
   RegisterCpuConvProduct(registry);
   RegisterCpuConvReference(registry);
 }

@@ -2,6 +2,7 @@
 #ifndef HALFTONE_KERNELS_CPU_CONV_H_
 #define HALFTONE_KERNELS_CPU_CONV_H_
 
+#include "kernels/common/conv_shape.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/kernel_registry.h"
 
@@ -28,6 +29,13 @@ std::vector<Candidate> ConvCandidates(const MakeOnednnSpec& make);
 // to choose.
 void RegisterCpuConvTiles(KernelRegistry& registry);    // conv_tiles.cc
 void RegisterCpuConvProduct(KernelRegistry& registry);  // conv_product.cc
+
+// Whether the library has code of its own for the gradient of a depthwise
+// filter: for others its loops take 5 to 40 times as long as ours.
+bool HasDepthwiseGradFilter(const ConvOp& conv);
+// Adds "lines" for depthwise convolutions of row-major images: where oneDNN is
+// slow, or where it is not.
+void RegisterCpuConvLines(KernelRegistry& registry, bool before_onednn);
 
 }  // namespace kernels
 }  // namespace halftone

@@ -22,6 +22,7 @@
 #include "kernels/common/conv_shape.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/amx.h"
+#include "kernels/cpu/conv_phases.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/low_vector.h"
@@ -33,51 +34,6 @@
 namespace halftone {
 namespace kernels {
 namespace {
-
-// Positions first, first + step ... of the result along a dim; the i-th sees
-// with `taps`[t] position i * source_step + at[t] of the source.
-struct Phase {
-  int64_t first = 0, step = 1, count = 0;
-  int64_t source_step = 1;
-  std::vector<int64_t> taps, at;  // in the order of `at`
-
-  int64_t SourceEnd() const {
-    return (count - 1) * source_step + at.back() + 1;
-  }
-  // Whether a line of taps is a line of the source.
-  bool IsDense() const {
-    return at.empty() ||
-           at.back() - at.front() + 1 == static_cast<int64_t>(at.size());
-  }
-};
-
-std::vector<Phase> PhasesOf(const ConvDim& dim, bool forward) {
-  std::vector<Phase> phases;
-  if (forward) {
-    Phase all;
-    all.count = dim.result;
-    all.source_step = dim.stride;
-    for (int64_t tap = 0; tap < dim.filter; ++tap) {
-      all.taps.push_back(tap);
-      all.at.push_back(dim.At(0, tap));
-    }
-    return {all};
-  }
-  for (int64_t first = 0; first < std::min(dim.stride, dim.image); ++first) {
-    Phase phase;
-    phase.first = first;
-    phase.step = dim.stride;
-    phase.count = CeilDiv(dim.image - first, dim.stride);
-    for (int64_t tap = dim.filter - 1; tap >= 0; --tap) {
-      const int64_t shifted = first + dim.before - tap * dim.dilation;
-      if (shifted % dim.stride != 0) continue;
-      phase.taps.push_back(tap);
-      phase.at.push_back(shifted / dim.stride);
-    }
-    phases.push_back(std::move(phase));
-  }
-  return phases;
-}
 
 // One phase of both dims.
 struct Part {

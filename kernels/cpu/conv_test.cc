@@ -365,6 +365,15 @@ INSTANTIATE_TEST_SUITE_P(
     NameOf);
 
 INSTANTIATE_TEST_SUITE_P(
+    Lines, Convolution,
+    ::testing::Combine(::testing::ValuesIn(kDepthwiseShapes),
+                       ::testing::Values(DType::kF32, DType::kF16,
+                                         DType::kBF16),
+                       ::testing::Values(Layout::kRowMajor),
+                       ::testing::Values("lines")),
+    NameOf);
+
+INSTANTIATE_TEST_SUITE_P(
     Winograd, Convolution,
     ::testing::Combine(::testing::ValuesIn(kWinogradShapes),
                        ::testing::Values(DType::kF32, DType::kF16,

@@ -109,6 +109,7 @@ void RunProduct(benchmark::State& state, const Product& product, DType dtype) {
 }
 
 constexpr std::pair<Layout, const char*> kCandidates[] = {
+    {Layout::kRowMajor, ""},
     {Layout::kRowMajor, "onednn"},
     {Layout::kRowMajor, "onednn_plain"},
     {Layout::kChannelsLast, ""},
