@@ -12,6 +12,7 @@
 #include "passes/lower/convert_regions.h"
 #include "passes/lower/drop_dead.h"
 #include "passes/lower/fold_casts.h"
+#include "passes/lower/fold_transposes.h"
 #include "passes/lower/fold_updates.h"
 #include "passes/lower/fuse.h"
 #include "passes/lower/generate_startup.h"
@@ -263,6 +264,12 @@ std::vector<PassStep>* MakeSteps() {
       // Every value is there, and none has gone yet.
       {kLowered, "keep-taps", "values that are to be fetched become results",
        MakeTaps, Taps},
+      // Before fuse, which hides products in bodies, and choose-layout: all
+      // lies in rows yet. After keep-taps: what is fetched stays. Not of
+      // clean-up: a library may add up in another order where a factor lies in
+      // another direction.
+      {kLowered, "fold-transposes", "products read their factors as they lie",
+       Plain<FoldTransposes>, Always},
       // Before split-batch-norm, which sees what stands before a norm.
       {kLowered, "mask-pooled", "relu's gradients of pooled images are pooled",
        Plain<MaskPooled>, Training},
