@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "graph/base/layout.h"
 #include "graph/fusions/fusion_pattern.h"
 #include "graph/schema/op_registry.h"
@@ -140,6 +141,8 @@ class TransposeFolder {
         !KeepOrder(AxesOf(turn), dims)) {
       return false;
     }
+    const OpId made_by = block_.value(turn.in(0)).op();
+    if (made_by.valid()) InheritOrigins(turn, block_.mutable_op(made_by));
     ReplaceValue(block_, turn.out(0), turn.in(0), held_);
     block_.EraseOp(id);
     return true;
@@ -155,54 +158,133 @@ class TransposeFolder {
            block_.type(product.in(1)).rank();
   }
 
-  bool GiveToProducts(OpId id) {
-    const Op& turn = block_.op(id);
-    const ValueId from = turn.out(0), to = turn.in(0);
-    std::vector<OpId> products;
+  // Whether the product takes what its input is the transpose of.
+  bool MayRead(const Use& use) const {
+    return block_.op(use.op).schema == matmul_ &&
+           MayTurn(block_.op(use.op), use.position);
+  }
+
+  // One that makes each element of one alone, wherever it lies.
+  bool IsMap(OpId id) const {
+    if (!id.valid()) return false;
+    const Op& op = block_.op(id);
+    return op.schema->element_wise() && !op.schema->no_merge() &&
+           op.body == nullptr && op.inputs.all().size() == 1 &&
+           op.outputs.all().size() == 1 && LiesInRows(op) &&
+           block_.type(op.in(0)).dims == block_.type(op.out(0)).dims;
+  }
+
+  // From a reader of a transpose on, the maps whose last one only products
+  // read that may turn; empty if there is another reader on the way.
+  std::vector<OpId> MapsToProducts(OpId reader) const {
+    std::vector<OpId> maps;
+    while (IsMap(reader)) {
+      const ValueId out = block_.op(reader).out(0);
+      const auto& uses = block_.value(out).uses;
+      if (held_.Has(out) || uses.empty()) return {};
+      maps.push_back(reader);
+      if (std::all_of(uses.begin(), uses.end(),
+                      [this](const Use& use) { return MayRead(use); })) {
+        return maps;
+      }
+      if (uses.size() > 1) return {};
+      reader = uses[0].op;
+    }
+    return {};
+  }
+
+  // The maps' results are those of what is not transposed.
+  void Turn(const std::vector<OpId>& maps) {
+    for (const OpId map : maps) {
+      const ValueId in = block_.op(map).in(0), out = block_.op(map).out(0);
+      TensorType type = block_.type(out);
+      type.dims = block_.type(in).dims;
+      block_.SetType(out, type);
+      RenameTurned(out);
+    }
+  }
+  void RenameTurned(ValueId value) {
+    block_.RenameValue(value, block_.UniqueValueName(absl::StrCat(
+                                  block_.name(value), ".transposed")));
+  }
+
+  // Those that may read `from` the other way read `to`, and are noted.
+  void ReadTurned(ValueId from, ValueId to, std::vector<OpId>* readers) {
     const auto uses = block_.value(from).uses;
     for (const Use& use : uses) {
-      const Op& reader = block_.op(use.op);
-      if (reader.schema != matmul_ || !MayTurn(reader, use.position)) continue;
+      if (!MayRead(use)) continue;
       block_.SetInput(use.op, use.position, to);
       const char* flag = kFlags[use.position];
-      SetFlag(use.op, flag, !AttrAs<bool>(reader, flag));
-      products.push_back(use.op);
+      SetFlag(use.op, flag, !AttrAs<bool>(block_.op(use.op), flag));
+      readers->push_back(use.op);
     }
-    if (products.empty() || !IsDead(block_, turn, held_)) {
-      return !products.empty();
+  }
+
+  bool GiveToProducts(OpId id) {
+    const ValueId from = block_.op(id).out(0), to = block_.op(id).in(0);
+    std::vector<OpId> readers;
+    ReadTurned(from, to, &readers);
+    const auto others = block_.value(from).uses;
+    for (const Use& use : others) {
+      const std::vector<OpId> maps = MapsToProducts(use.op);
+      if (maps.empty()) continue;
+      block_.SetInput(maps[0], 0, to);
+      Turn(maps);
+      const ValueId last = block_.op(maps.back()).out(0);
+      ReadTurned(last, last, &readers);
     }
-    for (OpId product : products) {
-      InheritOrigins(turn, block_.mutable_op(product));
+    if (readers.empty() || !IsDead(block_, block_.op(id), held_)) {
+      return !readers.empty();
+    }
+    for (const OpId reader : readers) {
+      InheritOrigins(block_.op(id), block_.mutable_op(reader));
     }
     block_.EraseOp(id);
     return true;
   }
 
-  // transpose(X Y) is transpose(Y) transpose(X).
+  // transpose(X Y) is transpose(Y) transpose(X), maps of it alike.
   bool JoinProduct(OpId id) {
-    const Op& turn = block_.op(id);
-    const ValueId out = turn.in(0), turned = turn.out(0);
-    const OpId product = OnlyFor(block_, id, out, held_.function());
-    if (!product.valid()) return false;
-    const Op& op = block_.op(product);
-    if (op.schema != matmul_ || InputOf(op, "Bias").valid() ||
-        op.role != turn.role || !OfEqualRanks(op)) {
+    const ValueId turned = block_.op(id).out(0);
+    std::vector<OpId> maps;  // last one first
+    OpId product = OnlyFor(block_, id, block_.op(id).in(0), held_.function());
+    while (IsMap(product)) {
+      maps.push_back(product);
+      product =
+          OnlyFor(block_, product, block_.op(product).in(0), held_.function());
+    }
+    if (!product.valid() || !MayJoin(block_.op(product), block_.op(id).role)) {
       return false;
     }
-    const ValueId x = op.in(0), y = op.in(1);
+    Transpose(product);
+    std::reverse(maps.begin(), maps.end());
+    if (!maps.empty()) RenameTurned(block_.op(product).out(0));
+    Turn(maps);
+    const OpId last = maps.empty() ? product : maps.back();
+    const ValueId out = block_.op(last).out(0);
+    const std::string name(block_.name(turned));
+    ReplaceValue(block_, turned, out, held_);
+    InheritOrigins(block_.op(id), block_.mutable_op(last));
+    block_.EraseOp(id);
+    block_.RenameValue(out, name);
+    return true;
+  }
+  bool MayJoin(const Op& product, Role role) const {
+    return product.schema == matmul_ && !InputOf(product, "Bias").valid() &&
+           product.role == role && OfEqualRanks(product);
+  }
+  void Transpose(OpId product) {
+    const Op& op = block_.op(product);
+    const ValueId x = op.in(0), y = op.in(1), out = op.out(0);
     const bool trans_x = AttrAs<bool>(op, kFlags[0]);
     const bool trans_y = AttrAs<bool>(op, kFlags[1]);
     block_.SetInput(product, 0, y);
     block_.SetInput(product, 1, x);
     SetFlag(product, kFlags[0], !trans_y);
     SetFlag(product, kFlags[1], !trans_x);
-    const std::string name(block_.name(turned));
-    block_.SetType(out, block_.type_id(turned));
-    ReplaceValue(block_, turned, out, held_);
-    InheritOrigins(turn, block_.mutable_op(product));
-    block_.EraseOp(id);
-    block_.RenameValue(out, name);
-    return true;
+    TensorType type = block_.type(out);
+    std::swap(type.dims[type.rank() - 2], type.dims[type.rank() - 1]);
+    block_.SetType(out, type);
   }
 
   bool MakeReshape(OpId id) {

@@ -14,9 +14,12 @@
 // transpose of the last two dims reads, the factor's flag turned, whoever else
 // reads the transpose. The transpose of a product that nothing else reads is
 // the product of the factors in the other order; not where there is a bias,
-// which is of columns. Beside products, a transpose of a transpose is one of
-// what that one reads, or nothing, and one that moves dims of size 1 alone is
-// a reshape. What loses its last reader thereby goes; held values stay.
+// which is of columns. Between the two may stand element-wise ops of one value
+// that only the other reads, a cast or a scale: their results get another name,
+// k.transposed, for they have other dims. Beside products, a transpose of a
+// transpose is one of what that one reads, or nothing, and one that moves dims
+// of size 1 alone is a reshape. What loses its last reader thereby goes; held
+// values stay.
 //
 // Nothing is left for a second run. Each transpose is looked at once, after
 // those before it.

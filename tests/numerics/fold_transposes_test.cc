@@ -54,6 +54,13 @@ loss { var: "loss" mean_over: "ce" }
 output: "logits"
 )";
 
+std::string Op(const std::string& type, const std::string& in,
+               const std::string& out, const std::string& attr) {
+  return absl::StrCat("op { type: '", type, "' in { slot: 'X' var: '", in,
+                      "' } out { slot: 'Out' var: '", out, "' } attr { ", attr,
+                      " } }\n");
+}
+
 // out = x * transpose(y) in so many dims: a transpose beside the product, or
 // the product's own flag.
 std::string Product(bool by_flag, const std::string& out, const std::string& x,
@@ -62,14 +69,28 @@ std::string Product(bool by_flag, const std::string& out, const std::string& x,
   const std::string factor = by_flag ? y : absl::StrCat(out, ".t");
   return absl::StrCat(
       by_flag ? ""
-              : absl::StrCat("op { type: 'transpose' in { slot: 'X' var: '", y,
-                             "' } out { slot: 'Out' var: '", factor,
-                             "' } attr { name: 'axis' ints: [", axes, "] } }"),
+              : Op("transpose", y, factor,
+                   absl::StrCat("name: 'axis' ints: [", axes, "]")),
       "op { type: 'matmul' in { slot: 'X' var: '", x,
       "' } in { slot: 'Y' var: '", factor, "' }",
       bias.empty() ? "" : absl::StrCat("in { slot: 'Bias' var: '", bias, "' }"),
       " out { slot: 'Out' var: '", out, "' }",
       by_flag ? "attr { name: 'trans_y' b: true }" : "", " }\n");
+}
+
+// The same with half of y, halved behind the transpose, as ONNX has attention.
+std::string Halved(bool by_flag, const std::string& out, const std::string& x,
+                   const std::string& y) {
+  const std::string half = "name: 'scale' f: 0.5";
+  if (by_flag) {
+    return Op("scale", y, "half", half) + Product(true, out, x, "half", "");
+  }
+  return absl::StrCat(
+      Op("transpose", y, "turned", "name: 'axis' ints: [0, 2, 1]"),
+      Op("scale", "turned", "half", half),
+      "op { type: 'matmul' in { slot: 'X' var: '", x,
+      "' } in { slot: 'Y' var: 'half' } out { slot: 'Out' var: '", out,
+      "' } }\n");
 }
 
 std::unique_ptr<Program> Source(bool by_flag) {
@@ -78,7 +99,7 @@ std::unique_ptr<Program> Source(bool by_flag) {
       {{"$q$", Product(by_flag, "q", "x", "wq", "1, 0")},
        {"$k$", Product(by_flag, "k", "x", "wk", "1, 0")},
        {"$v$", Product(by_flag, "v", "x", "wv", "1, 0", "bv")},
-       {"$s$", Product(by_flag, "s", "q", "k", "0, 2, 1")},
+       {"$s$", Halved(by_flag, "s", "q", "k")},
        {"$g$", Product(by_flag, "g", "a", "a", "0, 2, 1")},
        {"$logits$", Product(by_flag, "logits", "rows", "head.w", "1, 0")}});
   const std::string path =
