@@ -45,11 +45,14 @@ def trained(halftone, stem, x, label):
         "0.01", "--set", "lr.constant=true", "--log-every", "1", "--out",
         stem + ".run"
     ])
-    losses = []
-    with open(os.path.join(stem + ".run", "metrics.jsonl"),
-              encoding="utf-8") as lines:
-        for line in lines:
-            event = json.loads(line)
-            if event["event"] == "step":
-                losses.append(event["loss"])
-    return losses
+    return [
+        event["loss"]
+        for event in events(stem + ".run")
+        if event["event"] == "step"
+    ]
+
+
+def events(folder):
+    """Of a run directory's metrics."""
+    with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]

@@ -1,0 +1,413 @@
+"""What is asked of each random model: CHECKS, by the names that --only takes."""
+
+import json
+import os
+import random
+import shlex
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+
+from random_training import MOMENTUM, RATE, Reference
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "cli"))
+import oracle_calls  # pylint: disable=wrong-import-position
+
+# Of a loss, and of what a parameter moved: sums of some thousand products in
+# f32. What PyTorch's own answers differ by counts as often as there are orders
+# that might be worse than the three that are tried.
+NEAR, NOISE = 3e-4, 10
+# Of a gradient's norm, beside four times what rounding the results of all ops
+# does to PyTorch's: gradients are rounded, too.
+LOW = {"fp16": (torch.float16, 0.1), "bf16": (torch.bfloat16, 0.4)}
+SCALE = 64.0  # of f16's loss: values are below random_graph.LARGEST
+
+
+class Run:
+    """One call of `halftone run`, and what it left."""
+
+    def __init__(self, folder, words):
+        self.folder = folder
+        self.command = " ".join(shlex.quote(word) for word in words)
+        try:
+            self.code, self.said = oracle_calls.run(words, timeout=300)
+        except subprocess.TimeoutExpired:
+            self.code, self.said = None, "no end after 300 s"
+        if self.code != 0:
+            return
+        with open(os.path.join(folder, "summary.json")) as file:
+            self.summary = json.load(file)
+        events = oracle_calls.events(folder)
+        steps = [one for one in events if one["event"] == "step"]
+        self.losses = [float(step["loss"]) for step in steps]
+        self.skipped = sum(one["event"] == "skip" for one in events)
+        self.checkpoints = sorted(os.listdir(os.path.join(folder, "ckpt")),
+                                  key=lambda name: int(name.split("-")[1]))
+        self.state = load_file(
+            os.path.join(folder, "ckpt", self.checkpoints[-1],
+                         "state.safetensors"))
+
+    def fetched(self):
+        """What --fetch wrote of the first step."""
+        return np.load(os.path.join(self.folder, "fetches", "step-1.npz"))
+
+
+def bits(tensor):
+    return tensor.reshape(-1).view(torch.uint8)
+
+
+class Case:
+    """A model in a folder of its own, and what its checks found."""
+
+    def __init__(self, graph, folder, halftone, threads):
+        self.graph, self.folder = graph, folder
+        self.halftone, self.threads = halftone, threads
+        with open(self.path("m.pbtxt"), "w") as file:
+            file.write(graph.text())
+        with open(self.path("s.pbtxt"), "w") as file:
+            file.write("optimizer { momentum { momentum: %s } }\n"
+                       "lr { base: %s }\ntrain { batch_size: %d seed: 1 }\n" %
+                       (MOMENTUM, RATE, graph.batch))
+        self.start = {**graph.parameters, **graph.statistics}
+        save_file(
+            {name: torch.tensor(v) for name, v in self.start.items()},
+            self.path("start.safetensors"))
+        np.savez(self.path("data.npz"), **graph.feeds)
+        self.reference = Reference(graph)
+        self.found = []
+        self.base = self.run("base")
+        # What is wrong without any setting is said once.
+        self.sound = self.finished(self.base) and self.near(self.base)
+        self.of_base, self.found = self.found, []
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run(self, name, *words, settings=(), epochs=1, resume=False):
+        out = self.path(name)
+        command = [
+            self.halftone, "run",
+            self.path("m.pbtxt"), "--strategy",
+            self.path("s.pbtxt"), "--data", "npz:" + self.path("data.npz"),
+            "--no-shuffle", "--log-every", "1", "--target", "cpu", "--epochs",
+            str(epochs), "--out", out
+        ]
+        if resume:
+            command.append("--resume")
+        else:
+            shutil.rmtree(out, ignore_errors=True)
+            command += ["--init", self.path("start.safetensors")]
+        for setting in settings:
+            command += ["--set", setting]
+        if "--threads" not in words:
+            command += ["--threads", str(self.threads)]
+        return Run(out, command + list(words))
+
+    def failures_of(self, check):
+        """(what, command) for each that the check finds."""
+        self.found = list(self.of_base) if check == "torch" else []
+        if hasattr(self.base, "losses"):
+            CHECKS[check](self, random.Random("%d %s" %
+                                              (self.graph.seed, check)))
+        return self.found
+
+    def wrong(self, run, what):
+        self.found.append((what, run.command))
+
+    def finished(self, run, low=False):
+        """Whether it trained, in as many bytes as were planned."""
+        if run.code != 0:
+            self.wrong(run, "exit code %s: %s" % (run.code, run.said[-900:]))
+            return False
+        peak, planned = (run.summary[k]
+                         for k in ("peak_bytes", "planned_bytes"))
+        if peak != planned:
+            self.wrong(run, "peak %d bytes, planned %d" % (peak, planned))
+        if not low and not all(np.isfinite(run.losses)):
+            self.wrong(run, "losses %s" % run.losses)
+        return True
+
+    def same(self, run, other, low=False):
+        """All losses and cells are those of `other`, bit by bit."""
+        if not self.finished(run, low):
+            return
+        if str(run.losses) != str(other.losses):
+            return self.wrong(
+                run, "losses %s, not %s of %s" %
+                (run.losses, other.losses, other.command))
+        for name, value in other.state.items():
+            if name not in run.state:
+                return self.wrong(run, "no cell " + name)
+            if not torch.equal(bits(run.state[name]), bits(value)):
+                most = (run.state[name].double() - value.double()).abs().max()
+                return self.wrong(
+                    run, "cell %s differs by %.3g from that of %s" %
+                    (name, most, other.command))
+
+    def near(self, run, sound=True):
+        """Whether losses and cells are PyTorch's; `sound`: the base's are."""
+        expected, noise = self.reference.exact, self.reference.noise["state"]
+        wrong = []
+        if len(run.losses) != len(expected.losses):
+            wrong.append("%d losses, not %d" %
+                         (len(run.losses), len(expected.losses)))
+        for i, (found, loss) in enumerate(zip(run.losses, expected.losses)):
+            bound = NEAR * (abs(loss) + 0.1) + NOISE * self.reference.losses[i]
+            if not abs(found - loss) <= bound:
+                wrong.append("loss %d is %.9g, not %.9g, bound %.2g" %
+                             (i, found, loss, bound))
+        for name, value in expected.state.items():
+            if name not in run.state:
+                wrong.append("no cell " + name)
+                continue
+            off = np.abs(run.state[name].double().numpy() - value).max()
+            moved = np.abs(value - self.start[name]).max()
+            bound = NEAR * moved + NOISE * noise[name] + 1e-6 * max(
+                1, np.abs(value).max())
+            if not off <= bound:
+                wrong.append("cell %s, which moved by %.3g, is off by %.3g, "
+                             "bound %.2g" % (name, moved, off, bound))
+        if wrong and sound:
+            self.wrong(run, "not as PyTorch: " + "; ".join(wrong[:4]))
+        return not wrong
+
+    def finished_near(self, run):
+        if self.finished(run):
+            self.near(run, self.sound)
+
+
+def check_torch(case, _):
+    """The base run, which each case has."""
+
+
+def check_fetch_all(case, _):
+    """All values and gradients of the first step."""
+    run = case.run("fetch_all", "--fetch", "v*:npz", "--fetch", "*.grad:npz")
+    if not case.finished(run):
+        return
+    case.near(run, case.sound)
+    exact, noise = case.reference.exact, case.reference.noise
+    fetched = run.fetched()
+    for name in fetched.files:
+        kind, key = "values", name
+        if name.endswith(".grad"):
+            kind, key = "gradients", name[:-len(".grad")]
+        expected = getattr(exact, kind).get(key)
+        if expected is None:
+            continue
+        if fetched[name].shape != expected.shape:
+            case.wrong(run, "%s has shape %s, not %s" %
+                       (name, fetched[name].shape, expected.shape))
+            continue
+        off = np.abs(fetched[name].astype(np.float64) - expected).max(
+            initial=0.0)
+        bound = 1e-3 * (np.abs(expected).max(initial=0.0) +
+                        1e-3) + NOISE * noise[kind][key]
+        if not off <= bound:
+            case.wrong(run, "%s is off by %.3g, bound %.2g" %
+                       (name, off, bound))
+            break  # those behind it are, too
+
+
+def check_fetch_some(case, draw):
+    """What is fetched lives on, and no fusion may lose it."""
+    names = [name for op in case.graph.ops for name in op.made]
+    words = ["--fetch", "*.grad:norm"]
+    for name in draw.sample(names, 2):
+        words += ["--fetch", name + ":npz"]
+    case.finished_near(case.run("fetch_some", *words))
+
+
+def check_recompute(case, draw):
+    case.same(case.run("recompute", settings=["memory.recompute.within=1"]),
+              case.base)
+    names = [op.made[0] for op in case.graph.ops[:-3]]
+    if names:
+        at = "memory.recompute.checkpoints=" + draw.choice(names)
+        case.same(case.run("recompute_at", settings=[at]), case.base)
+
+
+def check_budget(case, _):
+    planned = case.base.summary["planned_bytes"]
+    for share in (0.95, 0.85, 0.7):
+        budget = int(planned * share)
+        run = case.run("budget%g" % share, "--memory-budget", str(budget))
+        if run.code != 0 and "cannot be met" in run.said:
+            continue
+        case.same(run, case.base)
+        if run.code == 0 and run.summary["peak_bytes"] > budget:
+            case.wrong(run, "peak %d bytes" % run.summary["peak_bytes"])
+
+
+def check_threads(case, _):
+    case.finished_near(case.run("threads", "--threads", "3"))
+
+
+def gradients_off(run, exact, scale):
+    """The gradient that is farthest off by its norm, and by how much.
+
+    One that is next to nothing beside the others is held to a thousandth of
+    them. `scale`: of the loss, in what is fetched before it is divided away.
+    """
+    least = 1e-3 * sum(
+        np.sum(one**2) for one in exact.gradients.values())**0.5 + 1e-6
+    worst = (0.0, "")
+    for name, expected in exact.gradients.items():
+        found = run(name)
+        if found is None:
+            continue
+        off = min(
+            np.linalg.norm(found / by - expected) for by in {1.0, scale})
+        worst = max(worst,
+                    (off / max(np.linalg.norm(expected), least), name))
+    return worst
+
+
+def check_level(case, draw, level, dtype):
+    exact = case.reference.exact
+    torch_dtype, least = LOW[dtype]
+    rounded = case.reference.of_rounded(torch_dtype)
+    settings = ["amp.level=" + level, "amp.dtype=" + dtype]
+    if dtype == "fp16":
+        settings.append("amp.loss_scaling.init_loss_scaling=%g" % SCALE)
+    if draw.random() < 0.4:
+        settings.append("amp.precision_rule=" +
+                        draw.choice(["any_low", "min_cost"]))
+    if draw.random() < 0.2:
+        settings.append("amp.op_lists=" +
+                        draw.choice(["torch", "paddle", "apex", "fleetx"]))
+    name = level + dtype
+    run = case.run(name, "--fetch", "*.grad:npz", settings=settings)
+    if not case.finished(run, low=True):
+        return
+    if run.skipped:
+        case.wrong(run, "%d steps skipped" % run.skipped)
+    else:
+        bound = least * (abs(exact.losses[0]) + 0.1) + 4 * abs(
+            rounded.losses[0] - exact.losses[0])
+        if not abs(run.losses[0] - exact.losses[0]) <= bound:
+            case.wrong(run, "first loss %.9g, not %.9g, bound %.2g" %
+                       (run.losses[0], exact.losses[0], bound))
+        fetched = run.fetched()
+        off, worst = gradients_off(
+            lambda name: fetched[name + ".grad"]
+            if name + ".grad" in fetched.files else None, exact,
+            SCALE if dtype == "fp16" else 1.0)
+        bound = least + 4 * gradients_off(rounded.gradients.get, exact, 1.0)[0]
+        if not off <= bound:
+            case.wrong(run, "gradient of %s is off by %.3g of it, bound %.2g" %
+                       (worst, off, bound))
+    plain = case.run(name + ".plain", settings=settings)
+    if case.finished(plain, low=True):
+        settings.append("memory.recompute.within=1")
+        case.same(case.run(name + ".recompute", settings=settings), plain,
+                  low=True)
+
+
+def check_levels(case, draw):
+    """Three of six."""
+    levels = [(level, dtype) for level in ("O1", "O2", "O3") for dtype in LOW]
+    for level, dtype in draw.sample(levels, 3):
+        check_level(case, draw, level, dtype)
+
+
+def check_ranks(case, draw):
+    """Several ranks as one; their sums in order, sharded, recomputed."""
+    if case.graph.mixes_samples:
+        return
+    ranks = ["--ranks", str(draw.choice([2, 2, 3]))]
+    synced = (["dist.sync_batch_norm=true"]
+              if case.graph.has_batch_norm else [])
+
+    def run(name, *settings):
+        return case.run(name, *ranks, settings=synced + list(settings))
+
+    plain = run("ranks")
+    case.finished_near(plain)
+    if plain.code == 0:
+        case.same(run("ranks.sharded", "dist.sharding.stage=1"), plain)
+        case.same(run("ranks.recompute", "memory.recompute.within=1"), plain)
+    exact = run("ranks.exact", "dist.reduce=exact_order")
+    case.finished_near(exact)
+    if exact.code == 0:
+        case.same(
+            run("ranks.unfused", "dist.reduce=exact_order",
+                "dist.fuse_all_reduce_ops=false"), exact)
+
+
+def check_merge(case, draw):
+    """Gradients of parts of a batch, added up."""
+    if case.graph.mixes_samples or case.graph.has_batch_norm:
+        return
+    parts = min(case.graph.batch, draw.choice([2, 3, 4]))
+    settings = ["dist.gradient_merge.k_steps=%d" % parts]
+    plain = case.run("merge", settings=settings)
+    case.finished_near(plain)
+    case.finished_near(
+        case.run("merge.ranks", "--ranks", "2", settings=settings))
+    if plain.code == 0:
+        settings.append("memory.recompute.within=1")
+        case.same(case.run("merge.recompute", settings=settings), plain)
+
+
+def check_shards(case, draw):
+    """Virtual shards are the same on as many ranks as like."""
+    if case.graph.mixes_samples:
+        return
+    shards = draw.choice([2, 4])
+    if shards > case.graph.batch:
+        shards = min(2, case.graph.batch)
+    settings = ["dist.virtual_shards=%d" % shards]
+    low = draw.random() < 0.4
+    if low:
+        settings.append("amp.level=O1")
+    one = case.run("shards", settings=settings)
+    if not case.finished(one, low):
+        return
+    if not low and not case.graph.has_batch_norm:
+        case.near(one, case.sound)
+    if shards > 1:
+        case.same(case.run("shards.2", "--ranks", "2", settings=settings), one,
+                  low)
+    if shards == 4:
+        settings.append("dist.sharding.stage=1")
+        case.same(case.run("shards.4", "--ranks", "4", settings=settings), one,
+                  low)
+
+
+def check_resume(case, draw):
+    """From a checkpoint on all is as if nothing had happened."""
+    settings = draw.choice([[], ["amp.level=O1"], ["amp.level=O2"],
+                            ["amp.level=O3"], ["optimizer.ema.decay=0.9"]])
+    words = ["--checkpoint-every", "1", "--keep", "100"]
+    whole = case.run("whole", *words, settings=settings, epochs=2)
+    if not case.finished(whole, low=True) or len(whole.checkpoints) < 2:
+        return
+    kept = draw.randrange(1, len(whole.checkpoints))
+    shutil.rmtree(case.path("resumed"), ignore_errors=True)
+    shutil.copytree(whole.folder, case.path("resumed"))
+    for name in whole.checkpoints[kept:]:
+        shutil.rmtree(os.path.join(case.path("resumed"), "ckpt", name))
+    case.same(
+        case.run("resumed", *words, settings=settings, epochs=2, resume=True),
+        whole,
+        low=True)
+
+
+CHECKS = {
+    "torch": check_torch,
+    "fetch_all": check_fetch_all,
+    "fetch_some": check_fetch_some,
+    "recompute": check_recompute,
+    "budget": check_budget,
+    "threads": check_threads,
+    "levels": check_levels,
+    "ranks": check_ranks,
+    "merge": check_merge,
+    "shards": check_shards,
+    "resume": check_resume,
+}

@@ -1,0 +1,153 @@
+"""Trains a random graph by PyTorch, and says how exact the answer is."""
+
+import dataclasses
+
+import numpy as np
+import torch
+
+RATE, MOMENTUM = 0.004, 0.9
+
+
+@dataclasses.dataclass
+class Trained:
+    """Of all steps the losses, of the first all values and gradients, and the
+    parameters and statistics after the last; in f64."""
+    losses: list
+    state: dict
+    values: dict
+    gradients: dict
+
+
+def forward(graph, known, dtype, rounded):
+    """All values; of those of `rounded` gradients pass as if they were not."""
+    for op in graph.ops:
+        results = op.function(*[known[name] for name in op.read])
+        if not isinstance(results, (tuple, list)):
+            results = (results,)
+        for name, value in zip(op.made, results):
+            if value.is_floating_point():
+                value = value.to(dtype)
+                if rounded is not None:
+                    exact = value.detach()
+                    value = value + (exact.to(rounded).to(dtype) - exact)
+            known[name] = value
+    return known
+
+
+def nudged(start, seed):
+    """Parameters as far off as f32 rounds them."""
+    numbers = np.random.default_rng(seed)
+    return {
+        name: values * (1 + numbers.uniform(-1, 1, values.shape) * 2.0**-23)
+        for name, values in start.items()
+    }
+
+
+def train(graph, dtype=torch.float64, start=None, rounded=None, steps=None):
+    """Momentum over the batches in their order, from the graph's start."""
+    begin = {**graph.parameters, **(start or {})}
+    parameters = {
+        name: torch.tensor(values,
+                           dtype=dtype,
+                           requires_grad=name not in graph.frozen)
+        for name, values in begin.items()
+    }
+    statistics = {
+        name: torch.tensor(values, dtype=dtype)
+        for name, values in graph.statistics.items()
+    }
+    velocities = {}
+    made = Trained([], {}, {}, {})
+    for at in list(range(0, graph.samples, graph.batch))[:steps]:
+        known = {}
+        for name, data in graph.feeds.items():
+            batch = torch.from_numpy(data[at:at + graph.batch])
+            known[name] = batch.to(
+                dtype) if batch.is_floating_point() else batch
+        known.update(parameters)
+        known.update(statistics)
+        forward(graph, known, dtype, rounded)
+        loss = known[graph.loss]
+        learning = [n for n, p in parameters.items() if p.requires_grad]
+        gradients = [None] * len(learning)
+        if loss.requires_grad:
+            gradients = torch.autograd.grad(loss,
+                                            [parameters[n] for n in learning],
+                                            allow_unused=True)
+        gradients = {
+            n: g for n, g in zip(learning, gradients) if g is not None
+        }
+        if not made.losses:
+            made.values = {
+                name: numbers(value)
+                for name, value in known.items()
+                if value.is_floating_point()
+            }
+            made.gradients = {n: numbers(g) for n, g in gradients.items()}
+        made.losses.append(loss.item())
+        for name, gradient in gradients.items():
+            before = velocities.get(name, torch.zeros_like(gradient))
+            velocities[name] = MOMENTUM * before + gradient
+            parameters[name] = (parameters[name] - RATE *
+                                velocities[name]).detach().requires_grad_()
+        for op in graph.ops:
+            if op.running:
+                momentum, *names = op.running
+                for name, of_batch in zip(names, op.made[1:]):
+                    statistics[name] = momentum * statistics[name] + (
+                        1 - momentum) * known[of_batch].detach()
+    for name, value in {**parameters, **statistics}.items():
+        made.state[name] = numbers(value)
+    return made
+
+
+def numbers(tensor):
+    return tensor.detach().double().numpy()
+
+
+def farthest(found, expected):
+    """By name: the largest difference of an element."""
+    return {
+        name: np.abs(found[name] - values).max(initial=0.0)
+        for name, values in expected.items()
+        if name in found
+    }
+
+
+class Reference:
+    """What f64 says, and how far f32 may be from it.
+
+    Beside a kink (relu at 0, a maximum) or a batch norm of few samples no two
+    orders of summation agree. So the same is trained in f32, and in f64 from
+    parameters that are nudged by a rounding: what these differ by is noise.
+    """
+
+    def __init__(self, graph):
+        self.graph = graph
+        self.exact = train(graph)
+        others = [train(graph, torch.float32)]
+        others += [
+            train(graph, start=nudged(graph.parameters, seed))
+            for seed in (1, 2)
+        ]
+        self.losses = [
+            max(abs(other.losses[i] - loss) for other in others)
+            for i, loss in enumerate(self.exact.losses)
+        ]
+        self.noise = {}
+        for kind in ("state", "values", "gradients"):
+            expected = getattr(self.exact, kind)
+            differences = [
+                farthest(getattr(other, kind), expected) for other in others
+            ]
+            self.noise[kind] = {
+                name: max(each.get(name, 0.0) for each in differences)
+                for name in expected
+            }
+        self.rounded = {}
+
+    def of_rounded(self, dtype):
+        """The first step with each op's result rounded to `dtype`."""
+        if dtype not in self.rounded:
+            self.rounded[dtype] = train(self.graph, rounded=dtype, steps=1)
+        return self.rounded[dtype]
