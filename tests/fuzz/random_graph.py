@@ -14,6 +14,7 @@ import torch
 # Further up f16 overflows soon, and so says nothing about the code.
 LARGEST = 60
 MOST_ELEMENTS = 60000
+RANKS = range(2, 7)  # with a sample dim and another
 
 
 class DoesNotFit(Exception):

@@ -5,10 +5,12 @@ import math
 import torch
 import torch.nn.functional as F
 
-from random_graph import DoesNotFit, Graph, require
+from random_graph import RANKS, DoesNotFit, Graph, require
 from random_layers import LAYERS
+from random_losses import LOSSES
+from random_moves import MOVES
 from random_recurrences import rnn
-from random_values import RANKS, VALUES
+from random_values import VALUES
 
 
 def mix_samples(g):
@@ -56,15 +58,19 @@ def mix_samples(g):
     g.mixes_samples = True
 
 
-DRAWS = {**LAYERS, **VALUES, rnn: 1, mix_samples: 1}
+DRAWS = {**LAYERS, **MOVES, **VALUES, rnn: 1, mix_samples: 1}
 
 
 def add_feeds(g):
     choice = g.random.choice
-    kind = choice(["image", "image", "image", "sequence", "vector"])
+    kind = choice(["image"] * 5 + ["sequence"] * 2 + ["vector"] * 2 +
+                  ["volume"])
     if kind == "image":
         sizes = [1, 3, 5, 7, 8, 9, 12, 14]
         dims = [g.width(), choice(sizes), choice(sizes)]
+    elif kind == "volume":
+        dims = [choice([1, 2, 3, 4, 6, 8])]
+        dims += [choice([1, 2, 3, 5, 6]) for _ in range(3)]
     elif kind == "sequence":
         dims = [choice([1, 3, 5, 7, 8]), g.width()]
     else:
@@ -98,32 +104,20 @@ def add_loss(g):
                     lambda *all: torch.cat(all, 1), {"axis": 1},
                     checked=False)
     size = g.shape(made)[1]
-    scale = 0.7 / math.sqrt(size)
-    inputs = {"X": made}
-    if g.chance(0.5):
-        inputs.update(Y=g.parameter([size, 6], scale), Bias=g.bias(6))
-        g.output = g.op("matmul",
-                        inputs,
-                        lambda a, w, b: a @ w + b,
-                        checked=False)
-        label = g.feed("label", [], below=6)
-        g.losses = g.op("softmax_with_cross_entropy", {
-            "Logits": g.output,
-            "Label": label
-        },
-                        lambda a, y: F.cross_entropy(a, y, reduction="none"),
-                        outputs=["Loss"],
-                        checked=False)
-    else:
-        inputs.update(Y=g.parameter([size, 5], scale))
-        g.output = g.op("matmul", inputs, torch.matmul, checked=False)
-        target = g.feed("target", [5], pooled=False)
-        g.losses = g.op("square_error_cost", {
-            "X": g.output,
-            "Y": target
-        },
-                        lambda a, y: (a - y)**2,
-                        checked=False)
+
+    def logits(classes):
+        inputs = {
+            "X": made,
+            "Y": g.parameter([size, classes], 0.7 / math.sqrt(size))
+        }
+        if g.chance(0.5):
+            inputs["Bias"] = g.bias(classes)
+        return g.op("matmul",
+                    inputs,
+                    lambda a, w, b=0: a @ w + b,
+                    checked=False)
+
+    g.random.choices(list(LOSSES), LOSSES.values())[0](g, logits)
     g.loss = g.op("mean", {"X": g.losses}, lambda a: a.mean(), checked=False)
 
 

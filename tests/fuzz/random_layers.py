@@ -59,10 +59,18 @@ def conv2d(g, x=None):
             }, ["Output"])
 
 
-def conv2d_transpose(g):
+TRANSPOSED = {
+    3: ("conv1d_transpose", F.conv_transpose1d),
+    4: ("conv2d_transpose", F.conv_transpose2d),
+    5: ("conv3d_transpose", F.conv_transpose3d)
+}
+
+
+def conv_transpose(g):
     choice = g.random.choice
-    x = g.pick([4], lambda v: max(v.shape[2:]) <= 14)
+    x = g.pick([3, 4, 4, 5], lambda v: max(v.shape[2:]) <= 14)
     _, channels, *image = g.shape(x)
+    kind, function = TRANSPOSED[len(image) + 2]
     groups = choice([1, 1] + divisors(channels))
     filters = groups * choice([1, 2, 3, 4])
     kernel, stride = choice([1, 2, 3, 4]), choice([1, 2, 3])
@@ -71,23 +79,26 @@ def conv2d_transpose(g):
     for length in image:
         require((length - 1) * stride - 2 * pad + dilation *
                 (kernel - 1) + further >= 0)
+    if kind == "conv2d_transpose" and groups == channels and g.chance(0.5):
+        kind = "depthwise_conv2d_transpose"
     inputs = {
         "Input": x,
-        "Filter": g.parameter([channels, filters // groups, kernel, kernel],
-                              1 / math.sqrt(channels * kernel))
+        "Filter": g.parameter(
+            [channels, filters // groups] + [kernel] * len(image),
+            1 / math.sqrt(channels * kernel))
     }
     if g.chance(0.4):
         inputs["Bias"] = g.bias(filters)
     attributes = {
-        "strides": [stride] * 2,
-        "paddings": [pad] * 2,
-        "dilations": [dilation] * 2,
+        "strides": [stride] * len(image),
+        "paddings": [pad] * len(image),
+        "dilations": [dilation] * len(image),
         "groups": groups
     }
     if further:
-        attributes["output_padding"] = [further] * 2
+        attributes["output_padding"] = [further] * len(image)
     return g.op(
-        "conv2d_transpose", inputs, lambda a, w, b=None: F.conv_transpose2d(
+        kind, inputs, lambda a, w, b=None: function(
             a, w, b, stride, pad, further, groups, dilation), attributes,
         ["Output"])
 
@@ -339,20 +350,25 @@ def pool3d(g):
     })
 
 
+MODES = {
+    3: ["linear", "nearest"],
+    4: ["bilinear", "bilinear", "bicubic", "nearest"],
+    5: ["trilinear", "nearest"]
+}
+
+
 def interpolate(g):
     choice = g.random.choice
-    x = g.pick([4], lambda v: max(v.shape[2:]) <= 12)
-    height, width = g.shape(x)[2:]
-    sizes = [choice([2, 3, height * 2, height + 1]), choice([2, 5, width * 2])]
-    mode = choice(["bilinear", "bilinear", "bicubic", "nearest"])
-    corners = None if mode == "nearest" else False
-    attributes = {
-        "out_h": sizes[0],
-        "out_w": sizes[1],
-        "align_corners": False,
-    }
-    if mode == "bilinear":
+    x = g.pick([3, 4, 4, 5], lambda v: max(v.shape[2:]) <= 12)
+    image = g.shape(x)[2:]
+    mode = choice(MODES[len(image) + 2])
+    sizes = [choice([2, 3, length * 2, length + 1]) for length in image]
+    attributes = dict(zip(["out_w", "out_h", "out_d"], reversed(sizes)))
+    attributes["align_corners"] = False
+    corners = None
+    if mode != "nearest":
         attributes["align_mode"] = 0
+        corners = False
     g.op(
         mode + "_interp_v2", {"X": x}, lambda a: F.interpolate(
             a, sizes, mode=mode, align_corners=corners), attributes)
@@ -454,6 +470,19 @@ def made_weight(g):
     g.op("matmul", {"X": x, "Y": made}, torch.matmul)
 
 
+def mul(g):
+    """matmul of dims that are taken together."""
+    x = g.pick([3, 4], lambda v: v[0].numel() <= 1500)
+    dims = g.shape(x)
+    rows = g.random.randrange(1, len(dims))
+    outer = g.width()
+    w = g.parameter([product(dims[rows:]), outer])
+    g.op("mul", {
+        "X": x,
+        "Y": w
+    }, lambda a, w: a.flatten(rows) @ w, {"x_num_col_dims": rows})
+
+
 def plain_attention(g):
     """Products of values, in the middle a softmax: what is fused, or not."""
     x = g.pick([3])
@@ -499,13 +528,16 @@ def attention(g):
         "K": projection(shared, width),
         "V": projection(shared, of_value)
     }
+    if g.chance(0.3):
+        inputs["Mask"] = g.feed(g.name("mask"), [choice([1, heads]), 1, length],
+                                pooled=False)
     causal = g.chance(0.4)
 
-    def attend(q, k, v):
+    def attend(q, k, v, mask=0):
         q, k, v = [t.transpose(1, 2) for t in (q, k, v)]
         k = k.repeat_interleave(heads // shared, 1)
         v = v.repeat_interleave(heads // shared, 1)
-        scores = q @ k.transpose(2, 3) / math.sqrt(width)
+        scores = q @ k.transpose(2, 3) / math.sqrt(width) + mask
         if causal:
             later = torch.ones(length, length).triu(1).bool()
             scores = scores.masked_fill(later, -math.inf)
@@ -549,7 +581,7 @@ LAYERS = {
     attention: 1,
     batch_norm: 1,
     conv1d: 1,
-    conv2d_transpose: 1,
+    conv_transpose: 1,
     conv3d: 1,
     embedding: 1,
     grid_sampler: 1,
@@ -557,6 +589,7 @@ LAYERS = {
     interpolate: 1,
     layer_norm: 1,
     made_weight: 1,
+    mul: 1,
     plain_attention: 1,
     pool1d: 1,
     pool2d: 1,

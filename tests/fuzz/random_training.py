@@ -10,16 +10,31 @@ RATE, MOMENTUM = 0.004, 0.9
 
 @dataclasses.dataclass
 class Trained:
-    """Of all steps the losses, of the first all values and gradients, and the
-    parameters and statistics after the last; in f64."""
+    """Of all steps the losses and a gradient's largest element, of the first
+    all values and gradients, and the parameters and statistics after the last;
+    in f64."""
     losses: list
     state: dict
     values: dict
     gradients: dict
+    steepest: float = 0.0
+
+
+class Rounded(torch.autograd.Function):
+    """A value, and the gradient that comes back to it, as `to` has them."""
+
+    @staticmethod
+    def forward(context, value, to):
+        context.to = to
+        return value.to(to).to(value.dtype)
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient.to(context.to).to(gradient.dtype), None
 
 
 def forward(graph, known, dtype, rounded):
-    """All values; of those of `rounded` gradients pass as if they were not."""
+    """All values, those of inner ops of `rounded` if there is such a dtype."""
     for op in graph.ops:
         results = op.function(*[known[name] for name in op.read])
         if not isinstance(results, (tuple, list)):
@@ -27,9 +42,8 @@ def forward(graph, known, dtype, rounded):
         for name, value in zip(op.made, results):
             if value.is_floating_point():
                 value = value.to(dtype)
-                if rounded is not None:
-                    exact = value.detach()
-                    value = value + (exact.to(rounded).to(dtype) - exact)
+                if rounded is not None and name != graph.loss:
+                    value = Rounded.apply(value, rounded)
             known[name] = value
     return known
 
@@ -43,8 +57,15 @@ def nudged(start, seed):
     }
 
 
-def train(graph, dtype=torch.float64, start=None, rounded=None, steps=None):
-    """Momentum over the batches in their order, from the graph's start."""
+def train(graph,
+          dtype=torch.float64,
+          start=None,
+          rounded=None,
+          scale=1.0):
+    """Momentum over the batches in their order, from the graph's start.
+
+    `scale`: of the loss, taken from the gradients again.
+    """
     begin = {**graph.parameters, **(start or {})}
     parameters = {
         name: torch.tensor(values,
@@ -58,7 +79,7 @@ def train(graph, dtype=torch.float64, start=None, rounded=None, steps=None):
     }
     velocities = {}
     made = Trained([], {}, {}, {})
-    for at in list(range(0, graph.samples, graph.batch))[:steps]:
+    for at in range(0, graph.samples, graph.batch):
         known = {}
         for name, data in graph.feeds.items():
             batch = torch.from_numpy(data[at:at + graph.batch])
@@ -71,11 +92,11 @@ def train(graph, dtype=torch.float64, start=None, rounded=None, steps=None):
         learning = [n for n, p in parameters.items() if p.requires_grad]
         gradients = [None] * len(learning)
         if loss.requires_grad:
-            gradients = torch.autograd.grad(loss,
+            gradients = torch.autograd.grad(loss * scale,
                                             [parameters[n] for n in learning],
                                             allow_unused=True)
         gradients = {
-            n: g for n, g in zip(learning, gradients) if g is not None
+            n: g / scale for n, g in zip(learning, gradients) if g is not None
         }
         if not made.losses:
             made.values = {
@@ -86,6 +107,7 @@ def train(graph, dtype=torch.float64, start=None, rounded=None, steps=None):
             made.gradients = {n: numbers(g) for n, g in gradients.items()}
         made.losses.append(loss.item())
         for name, gradient in gradients.items():
+            made.steepest = max(made.steepest, gradient.abs().max().item())
             before = velocities.get(name, torch.zeros_like(gradient))
             velocities[name] = MOMENTUM * before + gradient
             parameters[name] = (parameters[name] - RATE *
@@ -146,8 +168,10 @@ class Reference:
             }
         self.rounded = {}
 
-    def of_rounded(self, dtype):
-        """The first step with each op's result rounded to `dtype`."""
+    def of_rounded(self, dtype, scale):
+        """What is trained with each op's results rounded to `dtype`."""
         if dtype not in self.rounded:
-            self.rounded[dtype] = train(self.graph, rounded=dtype, steps=1)
+            self.rounded[dtype] = train(self.graph,
+                                        rounded=dtype,
+                                        scale=scale)
         return self.rounded[dtype]
