@@ -44,16 +44,23 @@ LOW = {
 }
 
 
-class Run:
-    """One call of `halftone run`, and what it left."""
+class Call:
+    """A command, how it ended and what it said."""
 
-    def __init__(self, folder, words):
-        self.folder = folder
+    def __init__(self, words):
         self.command = " ".join(shlex.quote(word) for word in words)
         try:
             self.code, self.said = oracle_calls.run(words, timeout=300)
         except subprocess.TimeoutExpired:
             self.code, self.said = None, "no end after 300 s"
+
+
+class Run(Call):
+    """One `halftone run`, and what it left."""
+
+    def __init__(self, folder, words):
+        super().__init__(words)
+        self.folder = folder
         if self.code != 0:
             return
         with open(os.path.join(folder, "summary.json")) as file:
@@ -104,13 +111,26 @@ class Case:
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def run(self, name, *words, settings=(), epochs=1, resume=False):
-        out = self.path(name)
-        command = [
-            self.halftone, "run",
+    def model(self):
+        return [
             self.path("m.pbtxt"), "--strategy",
-            self.path("s.pbtxt"), "--data", "npz:" + self.path("data.npz"),
-            "--no-shuffle", "--log-every", "1", "--target", "cpu", "--epochs",
+            self.path("s.pbtxt"), "--target", "cpu"
+        ]
+
+    def run(self,
+            name,
+            *words,
+            settings=(),
+            epochs=1,
+            resume=False,
+            model=None,
+            launch=()):
+        """Trains the model into the folder `name`."""
+        out = self.path(name)
+        command = [self.halftone, *launch, "run", *(model or self.model())]
+        command += [
+            "--data", "npz:" + self.path("data.npz"), "--no-shuffle",
+            "--log-every", "1", "--epochs",
             str(epochs), "--out", out
         ]
         if resume:
@@ -239,6 +259,42 @@ def check_fetch_some(case, draw):
     case.finished_near(case.run("fetch_some", *words))
 
 
+def check_compiled(case, _):
+    """As it was saved and read again."""
+    compiled = case.path("m.htc")
+    oracle_calls.call(
+        [case.halftone, "compile", *case.model(), "-o", compiled])
+    case.same(case.run("compiled", model=[compiled]), case.base)
+
+
+def check_predict(case, _):
+    """All samples at test time, in batches and on ranks."""
+    if case.graph.mixes_samples:
+        return
+    expected, noise = case.reference.predicted()
+    bound = NEAR * (np.abs(expected).max() + 0.1) + NOISE * noise
+    for words in ["--ranks", "1"], ["--ranks", "2"]:
+        made = Call([
+            case.halftone, "predict", *case.model(), "--init",
+            case.path("start.safetensors"), "--data",
+            "npz:" + case.path("data.npz"), "--threads",
+            str(case.threads), "-o",
+            case.path("out.npz"), *words
+        ])
+        if made.code != 0:
+            case.wrong(made, "exit code %s: %s" % (made.code, made.said))
+            continue
+        found = np.load(case.path("out.npz"))[case.graph.output]
+        if found.shape != expected.shape:
+            case.wrong(
+                made,
+                "output of %s, not %s" % (found.shape, expected.shape))
+        elif not np.abs(found - expected).max() <= bound:
+            case.wrong(
+                made, "output is off by %.3g, bound %.2g" %
+                (np.abs(found - expected).max(), bound))
+
+
 def check_recompute(case, draw):
     case.same(case.run("recompute", settings=["memory.recompute.within=1"]),
               case.base)
@@ -345,6 +401,10 @@ def check_ranks(case, draw):
     if plain.code == 0:
         case.same(run("ranks.sharded", "dist.sharding.stage=1"), plain)
         case.same(run("ranks.recompute", "memory.recompute.within=1"), plain)
+        case.same(
+            case.run("ranks.launched",
+                     settings=synced,
+                     launch=["launch", *ranks]), plain)
     exact = run("ranks.exact", "dist.reduce=exact_order")
     case.finished_near(exact)
     if exact.code == 0:
@@ -416,6 +476,8 @@ CHECKS = {
     "torch": check_torch,
     "fetch_all": check_fetch_all,
     "fetch_some": check_fetch_some,
+    "predict": check_predict,
+    "compiled": check_compiled,
     "recompute": check_recompute,
     "budget": check_budget,
     "threads": check_threads,

@@ -1,6 +1,6 @@
 """A model that is put together op by op, with what PyTorch makes of each.
 
-random_layers.py and random_values.py have the ops, random_graphs.py draws them.
+random_graphs.py draws the ops, which stand in the modules that it imports.
 """
 
 import dataclasses
@@ -45,8 +45,10 @@ class Op:
     function: typing.Callable
     read: list  # names
     made: list  # names of what `function` makes
-    # Of batch norm: momentum and the statistics' names.
+    # Of batch norm: momentum and the statistics' names, and what it makes of
+    # the same inputs at test time.
     running: tuple = None
+    testing: typing.Callable = None
 
 
 class Graph:
@@ -120,9 +122,10 @@ class Graph:
     def gain(self, size):
         return self.parameter([size], 0.2, 1.0, prefix="g")
 
-    def statistic(self, size, value):
+    def statistic(self, size, least, most):
         name = self.name("stat")
-        self.statistics[name] = np.full([size], value, np.float32)
+        start = self.numbers.uniform(least, most, [size])
+        self.statistics[name] = start.astype(np.float32)
         self.values[name] = torch.from_numpy(self.statistics[name].copy())
         return name
 
@@ -215,8 +218,8 @@ class Graph:
                 (name, list(start.shape),
                  " trainable: false" if name in self.frozen else ""))
         for name, start in self.statistics.items():
-            lines.append('stat { name: "%s" dims: %s init { constant: %s } }' %
-                         (name, list(start.shape), start[0]))
+            lines.append('stat { name: "%s" dims: %s init { constant: 1 } }' %
+                         (name, list(start.shape)))
         for op in self.ops:
             words = ['op { type: "%s"' % op.type]
             words += [slot_text("in", *slot) for slot in op.inputs.items()]

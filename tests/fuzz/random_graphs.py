@@ -11,6 +11,7 @@ from random_losses import LOSSES
 from random_moves import MOVES
 from random_recurrences import rnn
 from random_values import VALUES
+from random_windows import WINDOWS
 
 
 def mix_samples(g):
@@ -58,7 +59,13 @@ def mix_samples(g):
     g.mixes_samples = True
 
 
-DRAWS = {**LAYERS, **MOVES, **VALUES, rnn: 1, mix_samples: 1}
+DRAWS = {
+    **LAYERS,
+    **MOVES,
+    **VALUES,
+    **WINDOWS, rnn: 1,
+    mix_samples: 1
+}
 
 
 def add_feeds(g):

@@ -33,10 +33,19 @@ class Rounded(torch.autograd.Function):
         return gradient.to(context.to).to(gradient.dtype), None
 
 
-def forward(graph, known, dtype, rounded):
+def batch_of(graph, dtype, first, end):
+    batch = {}
+    for name, data in graph.feeds.items():
+        values = torch.from_numpy(data[first:end])
+        batch[name] = values.to(dtype) if values.is_floating_point() else values
+    return batch
+
+
+def forward(graph, known, dtype, rounded=None, testing=False):
     """All values, those of inner ops of `rounded` if there is such a dtype."""
     for op in graph.ops:
-        results = op.function(*[known[name] for name in op.read])
+        function = op.testing if testing and op.testing else op.function
+        results = function(*[known[name] for name in op.read])
         if not isinstance(results, (tuple, list)):
             results = (results,)
         for name, value in zip(op.made, results):
@@ -80,11 +89,7 @@ def train(graph,
     velocities = {}
     made = Trained([], {}, {}, {})
     for at in range(0, graph.samples, graph.batch):
-        known = {}
-        for name, data in graph.feeds.items():
-            batch = torch.from_numpy(data[at:at + graph.batch])
-            known[name] = batch.to(
-                dtype) if batch.is_floating_point() else batch
+        known = batch_of(graph, dtype, at, at + graph.batch)
         known.update(parameters)
         known.update(statistics)
         forward(graph, known, dtype, rounded)
@@ -123,6 +128,19 @@ def train(graph,
     return made
 
 
+def predict(graph, dtype=torch.float64, start=None):
+    """The output of all samples at test time."""
+    known = batch_of(graph, dtype, 0, graph.samples)
+    for name, values in {
+            **graph.parameters,
+            **graph.statistics,
+            **(start or {})
+    }.items():
+        known[name] = torch.tensor(values, dtype=dtype)
+    with torch.no_grad():
+        return numbers(forward(graph, known, dtype, testing=True)[graph.output])
+
+
 def numbers(tensor):
     return tensor.detach().double().numpy()
 
@@ -147,11 +165,7 @@ class Reference:
     def __init__(self, graph):
         self.graph = graph
         self.exact = train(graph)
-        others = [train(graph, torch.float32)]
-        others += [
-            train(graph, start=nudged(graph.parameters, seed))
-            for seed in (1, 2)
-        ]
+        others = self.others(train)
         self.losses = [
             max(abs(other.losses[i] - loss) for other in others)
             for i, loss in enumerate(self.exact.losses)
@@ -167,6 +181,17 @@ class Reference:
                 for name in expected
             }
         self.rounded = {}
+
+    def others(self, made_by):
+        starts = [nudged(self.graph.parameters, seed) for seed in (1, 2)]
+        return [made_by(self.graph, torch.float32)
+               ] + [made_by(self.graph, start=start) for start in starts]
+
+    def predicted(self):
+        """The output at test time, and how far its elements may be off."""
+        exact = predict(self.graph)
+        return exact, max(
+            np.abs(other - exact).max() for other in self.others(predict))
 
     def of_rounded(self, dtype, scale):
         """What is trained with each op's results rounded to `dtype`."""

@@ -200,7 +200,7 @@ def where(g):
 
 def power(g):
     """Of what is about 1, by a value or by what is repeated."""
-    x = g.op("sigmoid", {"X": g.pick()}, torch.sigmoid, pooled=False)
+    x = g.op("sigmoid", {"X": g.pick(RANKS)}, torch.sigmoid, pooled=False)
     x = g.op("scale", {"X": x},
              lambda a: a + 0.5, {
                  "scale": 1.0,
@@ -208,7 +208,7 @@ def power(g):
              },
              pooled=False)
     if g.chance(0.5):
-        y = g.op("tanh", {"X": g.random.choice(g.like(x) or [x])},
+        y = g.op("tanh", {"X": g.random.choice(g.like(x))},
                  torch.tanh,
                  pooled=False)
     else:
@@ -233,7 +233,7 @@ LOGIC = {
 
 def mask(g):
     """Comparisons, what they come to together, and the product with it."""
-    x = g.pick()
+    x = g.pick(RANKS)
     y = g.parameter([g.shape(x)[-1]], 0.3, prefix="e")
 
     def compared():
