@@ -351,18 +351,21 @@ def check_level(case, draw, level, dtype):
     run = case.run(name, "--fetch", "*.grad:npz", settings=settings)
     if not case.finished(run, low=True):
         return
-    if not all(np.isfinite(v).all() for v in rounded.state.values()):
+    if not all(
+            np.isfinite(v).all() for one in rounded
+            for v in one.state.values()):
         return  # nothing is asked of what PyTorch's numbers overflow in
     if run.skipped:
-        if low.scale * rounded.steepest < MODERATE:
+        if low.scale * max(one.steepest for one in rounded) < MODERATE:
             case.wrong(run, "%d steps skipped" % run.skipped)
         return
-    bound = low.share * (abs(exact.losses[0]) + 0.1) + 4 * abs(
-        rounded.losses[0] - exact.losses[0])
+    bound = low.share * (abs(exact.losses[0]) + 0.1) + 4 * max(
+        abs(one.losses[0] - exact.losses[0]) for one in rounded)
     if not abs(run.losses[0] - exact.losses[0]) <= bound:
         case.wrong(run, "first loss %.9g, not %.9g, bound %.2g" %
                    (run.losses[0], exact.losses[0], bound))
-    noise = gradients_off(rounded.gradients, exact, low)
+    noises = [gradients_off(one.gradients, exact, low) for one in rounded]
+    noise = {n: max(one[n] for one in noises) for n in exact.gradients}
     fetched = {n[:-len(".grad")]: g for n, g in run.fetched().items()}
     wrong = [
         "%s by %.2g, bound %.2g" % (n, off, low.share + 4 * noise[n])

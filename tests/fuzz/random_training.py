@@ -42,7 +42,11 @@ def batch_of(graph, dtype, first, end):
 
 
 def forward(graph, known, dtype, rounded=None, testing=False):
-    """All values, those of inner ops of `rounded` if there is such a dtype."""
+    """All values; with `rounded`, a dtype, as if they were of that."""
+    if rounded is not None:
+        for name, value in known.items():
+            if value.is_floating_point() and name not in graph.statistics:
+                known[name] = Rounded.apply(value, rounded)
     for op in graph.ops:
         function = op.testing if testing and op.testing else op.function
         results = function(*[known[name] for name in op.read])
@@ -57,11 +61,11 @@ def forward(graph, known, dtype, rounded=None, testing=False):
     return known
 
 
-def nudged(start, seed):
-    """Parameters as far off as f32 rounds them."""
-    numbers = np.random.default_rng(seed)
+def nudged(start, seed, epsilon=2.0**-23):
+    """Parameters as far off as a dtype, f32, rounds them."""
+    draws = np.random.default_rng(seed)
     return {
-        name: values * (1 + numbers.uniform(-1, 1, values.shape) * 2.0**-23)
+        name: values * (1 + draws.uniform(-1, 1, values.shape) * epsilon)
         for name, values in start.items()
     }
 
@@ -194,9 +198,14 @@ class Reference:
             np.abs(other - exact).max() for other in self.others(predict))
 
     def of_rounded(self, dtype, scale):
-        """What is trained with each op's results rounded to `dtype`."""
+        """What is trained in the numbers of `dtype`, thrice: beside a kink two
+        ways of rounding, too, may lie on different sides."""
         if dtype not in self.rounded:
-            self.rounded[dtype] = train(self.graph,
-                                        rounded=dtype,
-                                        scale=scale)
+            epsilon = torch.finfo(dtype).eps
+            self.rounded[dtype] = [
+                train(self.graph,
+                      start=nudged(self.graph.parameters, seed, epsilon),
+                      rounded=dtype,
+                      scale=scale) for seed in range(3)
+            ]
         return self.rounded[dtype]
