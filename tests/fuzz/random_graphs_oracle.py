@@ -30,7 +30,7 @@ from random_checks import CHECKS, Case
 def parsed():
     parser = argparse.ArgumentParser()
     parser.add_argument("halftone")
-    parser.add_argument("--seeds", default="0:30", help="A:B, without B")
+    parser.add_argument("--seeds", default="0:50", help="A:B, without B")
     parser.add_argument("--size", type=int, default=12, help="least ops")
     parser.add_argument("--only", default=",".join(CHECKS), help="checks")
     parser.add_argument("--minutes", type=float, help="no seed begins later")

@@ -20,7 +20,9 @@ TEST(RandomGraphsOracle, TrainsAsPyTorchAndAsItself) {
     GTEST_SKIP() << python << " has no torch, safetensors or numpy";
   }
   std::vector<std::string> command = {
-      python, "tests/fuzz/random_graphs_oracle.py", "tools/halftone"};
+      python, "tests/fuzz/random_graphs_oracle.py", "tools/halftone",
+      // The seeds take one on two cores that nobody else uses.
+      "--minutes", "4"};
   // Where Bazel keeps what a test leaves.
   const char* kept = std::getenv("TEST_UNDECLARED_OUTPUTS_DIR");
   if (kept != nullptr) command.insert(command.end(), {"--folder", kept});
