@@ -21,7 +21,7 @@ TEST(RandomGraphsOracle, TrainsAsPyTorchAndAsItself) {
   }
   std::vector<std::string> command = {
       python, "tests/fuzz/random_graphs_oracle.py", "tools/halftone",
-      // The seeds take one on two cores that nobody else uses.
+      // All seeds take one minute on two idle cores.
       "--minutes", "4"};
   // Where Bazel keeps what a test leaves.
   const char* kept = std::getenv("TEST_UNDECLARED_OUTPUTS_DIR");
