@@ -456,11 +456,34 @@ def check_shards(case, draw):
                   low)
 
 
+def mixed_settings(case, draw):
+    """Of several parts of the strategy at once, with words for the ranks."""
+    settings, words = [], []
+    optimizer = draw.choice(["adam", "adamw", "lamb", "lion", "rmsprop"])
+    if draw.random() < 0.7:
+        settings.append("optimizer.%s=" % optimizer)
+    if draw.random() < 0.6:
+        settings.append("amp.level=" + draw.choice(["O1", "O2", "O3"]))
+    if draw.random() < 0.2:
+        settings.append("optimizer.ema.decay=0.9")
+    if draw.random() < 0.3:
+        settings.append("optimizer.clip.global_norm=0.5")
+    if draw.random() < 0.4 and not case.graph.mixes_samples:
+        words += ["--ranks", "2"]
+        if draw.random() < 0.5 and optimizer != "lamb":  # norms want it whole
+            settings.append("dist.sharding.stage=1")
+        if case.graph.has_batch_norm:
+            settings.append("dist.sync_batch_norm=true")
+        elif draw.random() < 0.3 and case.graph.batch > 1:
+            settings.append("dist.gradient_merge.k_steps=2")
+    return settings, words
+
+
 def check_resume(case, draw):
-    """From a checkpoint on all is as if nothing had happened."""
-    settings = draw.choice([[], ["amp.level=O1"], ["amp.level=O2"],
-                            ["amp.level=O3"], ["optimizer.ema.decay=0.9"]])
-    words = ["--checkpoint-every", "1", "--keep", "100"]
+    """From a checkpoint on all is as if nothing had happened, whatever is set;
+    and as recomputed."""
+    settings, words = mixed_settings(case, draw)
+    words += ["--checkpoint-every", "1", "--keep", "100"]
     whole = case.run("whole", *words, settings=settings, epochs=2)
     if not case.finished(whole, low=True) or len(whole.checkpoints) < 2:
         return
@@ -471,6 +494,11 @@ def check_resume(case, draw):
         shutil.rmtree(os.path.join(case.path("resumed"), "ckpt", name))
     case.same(
         case.run("resumed", *words, settings=settings, epochs=2, resume=True),
+        whole,
+        low=True)
+    settings.append("memory.recompute.within=1")
+    case.same(
+        case.run("whole.recompute", *words, settings=settings, epochs=2),
         whole,
         low=True)
 
