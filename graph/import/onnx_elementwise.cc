@@ -263,10 +263,7 @@ void Binary(OnnxNode& node, const Rule& rule) {
       absl::StartsWith(rule.ours, "elementwise_")) {
     return node.Same(0, OfFloats(node, rule.ours, x, y));
   }
-  node.Op(rule.ours)
-      .In("X", OnnxToRank(node, x, node.TypeOf(y).rank()))
-      .In("Y", y)
-      .Out();
+  OnnxBinaryOp(node, rule.ours, x, y).Out();
 }
 
 void Where(OnnxNode& node, const Rule&) {

@@ -118,6 +118,24 @@ TEST(OnnxImport, NumbersAreScalesAndConstantsAreNotTrained) {
                               "constant: 0 } trainable: false"));
 }
 
+// As "b + x" of a layer is exported.
+TEST(OnnxImport, OfTwoRanksTheHigherIsFirstIfTheOrderIsFree) {
+  const auto text = [](const char* type) {
+    return Import(
+        Graph("initializer { name: \"b\" data_type: 1 dims: 6 "
+              "float_data: [1, 2, 3, 4, 5, 6] }\n" +
+              Node(type, {"b", "x"}, "y")));
+  };
+  for (const char* type : {"Add", "Mul"}) {
+    EXPECT_THAT(text(type),
+                AllOf(Not(HasSubstr("reshape")), HasSubstr("\"X\" var: \"x\""),
+                      HasSubstr("\"Y\" var: \"b\"")));
+  }
+  for (const char* type : {"Sub", "Div", "Max"}) {
+    EXPECT_THAT(text(type), HasSubstr("reshape"));
+  }
+}
+
 // What is computed at import is exact, and floats are meant to be.
 TEST(OnnxImport, WholeNumbersThroughF32AreNoted) {
   const auto notes = [](const std::string& body) {

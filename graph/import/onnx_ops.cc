@@ -35,6 +35,12 @@ constexpr Near kNear[] = {
     {"QLinearConv", "Conv"},     {"QLinearMatMul", "MatMul"},
     {"RoiAlign", "Resize"},
 };
+// Ops of ours that may read their values in either order. Not those of which
+// one value alone gets the gradient where both are equal.
+constexpr absl::string_view kCommutative[] = {
+    "elementwise_add", "elementwise_mul", "equal",
+    "logical_and",     "logical_or",      "logical_xor",
+};
 // Those that run a graph of their own.
 constexpr absl::string_view kControlFlow[] = {"If", "Loop", "Scan",
                                               "SequenceMap"};
@@ -68,13 +74,21 @@ std::string OnnxToRank(OnnxNode& node, const std::string& x, int rank) {
   return node.Reshaped(x, dims);
 }
 
+OnnxOp OnnxBinaryOp(OnnxNode& node, absl::string_view ours,
+                    const std::string& x, const std::string& y) {
+  OnnxOp op = node.Op(ours);
+  const int x_rank = node.TypeOf(x).rank(), y_rank = node.TypeOf(y).rank();
+  const auto end = std::end(kCommutative);
+  if (x_rank < y_rank &&
+      std::find(std::begin(kCommutative), end, ours) != end) {
+    return op.In("X", y).In("Y", x);
+  }
+  return op.In("X", OnnxToRank(node, x, y_rank)).In("Y", y);
+}
+
 std::string OnnxBinary(OnnxNode& node, absl::string_view ours,
                        const std::string& x, const std::string& y) {
-  if (node.failed()) return "";
-  return node.Op(ours)
-      .In("X", OnnxToRank(node, x, node.TypeOf(y).rank()))
-      .In("Y", y)
-      .Made();
+  return node.failed() ? "" : OnnxBinaryOp(node, ours, x, y).Made();
 }
 
 std::string OnnxReduce(OnnxNode& node, absl::string_view ours,

@@ -38,7 +38,11 @@ std::string NearestOnnxRule(absl::string_view type);
 
 // ---- For the families.
 
-// Of the broadcast dims: X and Y's last dims go together.
+// Of the broadcast dims: X and Y's last dims go together. Where they may change
+// places, the one of more dims is first, else it is given that many.
+OnnxOp OnnxBinaryOp(OnnxNode& node, absl::string_view ours,
+                    const std::string& x, const std::string& y);
+// Its result.
 std::string OnnxBinary(OnnxNode& node, absl::string_view ours,
                        const std::string& x, const std::string& y);
 // X over axes, which stay with dim 1.
