@@ -15,6 +15,7 @@
 #include "graph/base/text.h"
 #include "graph/import/onnx_loss.h"
 #include "graph/import/onnx_ops.h"
+#include "graph/import/onnx_parts.h"
 #include "graph/import/refusals.h"
 #include "graph/import/unneeded.h"
 
@@ -576,6 +577,8 @@ absl::StatusOr<OnnxModel> Importer::Run() {
         imported.loss_from,
         AddOnnxLoss(options_.loss, options_.class_axis, file_.path, &graph_));
   }
+  DropUnneeded(&graph_.model());
+  JoinParts(&graph_);
   DropUnneeded(&graph_.model());
   Count();
   result_.weights = graph_.Finish();

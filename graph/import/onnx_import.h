@@ -1,7 +1,8 @@
 // An ONNX model as a model: `halftone import x.onnx`.
 //
 // Values keep their names. What is computed from shapes and constants is
-// computed here; sizes may be the batch's.
+// computed here; sizes may be the batch's. Layers in parts are one op
+// (onnx_parts.h), and what lay between their parts is no value.
 #ifndef HALFTONE_GRAPH_IMPORT_ONNX_IMPORT_H_
 #define HALFTONE_GRAPH_IMPORT_ONNX_IMPORT_H_
 
