@@ -182,12 +182,12 @@ TEST(DecoderTest, Parts) {
         EXPECT_GE(at.x, 0);
         EXPECT_LE(at.x + at.width, static_cast<double>(part.width) + 0.5);
         EXPECT_LE(at.y + at.height, static_cast<double>(part.height) + 0.5);
-        Resample(part, at, size, size, &found);
-        Resample(*whole,
-                 {static_cast<double>(inside.x), static_cast<double>(inside.y),
-                  static_cast<double>(inside.width),
-                  static_cast<double>(inside.height)},
-                 size, size, &expected);
+        Resample(part, at, at, size, size, &found);
+        const RealBox from = {static_cast<double>(inside.x),
+                              static_cast<double>(inside.y),
+                              static_cast<double>(inside.width),
+                              static_cast<double>(inside.height)};
+        Resample(*whole, from, from, size, size, &expected);
         EXPECT_LE(Distance(found, expected), 12) << size;
       }
     }
@@ -222,8 +222,9 @@ TEST(DecoderTest, ColoursOfPartsAreNotHalvedTwice) {
     const absl::Status status =
         (*decoder)->Decode({{0, 0, 640, 480}, 3, 160, 120}, &part, &at);
     ASSERT_TRUE(status.ok()) << status;
-    Resample(part, at, 160, 120, &found);
-    Resample(*whole, {0, 0, 640, 480}, 160, 120, &expected);
+    Resample(part, at, at, 160, 120, &found);
+    const RealBox all = {0, 0, 640, 480};
+    Resample(*whole, all, all, 160, 120, &expected);
     EXPECT_LE(Distance(found, expected), 24);
   }
 }

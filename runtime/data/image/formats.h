@@ -23,6 +23,11 @@ absl::StatusOr<std::unique_ptr<ImageDecoder>> OpenPng(absl::string_view bytes,
 // of the file lie in the upright picture. 1 where they say none.
 int OrientationOf(absl::string_view tiff);
 
+// Whether the file's first column is the upright picture's last, or, of one
+// whose rows are columns, the first row; the same of its top.
+bool IsFromRight(int orientation);
+bool IsFromBottom(int orientation);
+
 // Turns a picture upright.
 void TurnUpright(int orientation, Image* image);
 

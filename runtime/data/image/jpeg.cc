@@ -167,13 +167,12 @@ int ScaleOf(const Wanted& wanted, bool halves_colours) {
 bool JpegDecoder::TryStart(const Wanted& wanted) {
   if (setjmp(library_.failed) != 0) return false;
   jpeg_decompress_struct& info = library_.info;
-  const bool upright = orientation_ == 1;
   // With four samples of luma for one of colour the library's scaled pixels
   // next to a crop are not those of the whole picture (2.1.5).
   const bool usual = info.max_h_samp_factor <= 2 && info.max_v_samp_factor <= 2;
   const bool halves =
       info.max_h_samp_factor != info.max_v_samp_factor && wanted.channels != 1;
-  const int scale = upright && usual ? ScaleOf(wanted, halves) : 1;
+  const int scale = usual ? ScaleOf(wanted, halves) : 1;
   info.scale_num = 1;
   info.scale_denom = scale;
   const bool inks =
@@ -184,7 +183,7 @@ bool JpegDecoder::TryStart(const Wanted& wanted) {
   jpeg_start_decompress(&info);
   columns_ = info.output_width;
   rows_ = info.output_height;
-  if (!upright) return true;
+  if (orientation_ != 1) return true;
   const Box& box = wanted.box;
   const auto first = [scale](int64_t at) {
     return static_cast<JDIMENSION>(std::max<int64_t>(at / scale - kMargin, 0));
@@ -241,6 +240,14 @@ absl::Status JpegDecoder::Decode(const Wanted& wanted, Image* out,
   const double scale = info.scale_denom;
   *box = {wanted.box.x / scale - left_, wanted.box.y / scale - top_,
           wanted.box.width / scale, wanted.box.height / scale};
+  // Scaled pixels count from the file's first, which may lie at the end; the
+  // last of them then stands for more than there is.
+  if (IsFromRight(orientation_)) {
+    box->x += static_cast<double>(out->width) - width_ / scale;
+  }
+  if (IsFromBottom(orientation_)) {
+    box->y += static_cast<double>(out->height) - height_ / scale;
+  }
   return absl::OkStatus();
 }
 

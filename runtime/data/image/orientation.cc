@@ -43,6 +43,16 @@ int OrientationOf(absl::string_view tiff) {
   return 1;
 }
 
+bool IsFromRight(int orientation) {
+  return orientation == 2 || orientation == 3 || orientation == 6 ||
+         orientation == 7;
+}
+
+bool IsFromBottom(int orientation) {
+  return orientation == 3 || orientation == 4 || orientation == 7 ||
+         orientation == 8;
+}
+
 // 2: mirrored; 3: turned by 180 degrees; 4: upside down; 5 to 8: rows are the
 // upright picture's columns, from the left (5, 6 reversed: from the right ...).
 void TurnUpright(int orientation, Image* image) {
@@ -51,10 +61,8 @@ void TurnUpright(int orientation, Image* image) {
   Image turned;
   turned.Resize(swapped ? image->height : image->width,
                 swapped ? image->width : image->height, image->channels);
-  const bool from_right = orientation == 2 || orientation == 3 ||
-                          orientation == 6 || orientation == 7;
-  const bool from_bottom = orientation == 3 || orientation == 4 ||
-                           orientation == 7 || orientation == 8;
+  const bool from_right = IsFromRight(orientation);
+  const bool from_bottom = IsFromBottom(orientation);
   for (int64_t y = 0; y < turned.height; ++y) {
     uint8_t* to = turned.row(y);
     for (int64_t x = 0; x < turned.width; ++x) {

@@ -20,7 +20,12 @@ struct Taps {
   std::vector<int16_t> weight;
 };
 
-Taps TapsOf(double begin, double length, int64_t in, int64_t out) {
+struct Range {
+  double begin, length;
+};
+
+Taps TapsOf(const Range& part, const Range& seen, int64_t in, int64_t out) {
+  const auto [begin, length] = part;
   const double step = length / static_cast<double>(out);
   const double support = std::max(step, 1.0);
   Taps taps;
@@ -29,10 +34,9 @@ Taps TapsOf(double begin, double length, int64_t in, int64_t out) {
   taps.count.resize(out);
   taps.weight.assign(out * taps.most, 0);
   std::vector<double> exact(taps.most);
-  // What lies outside the box is not looked at, as if it had been cut out.
-  const auto first = std::max<int64_t>(0, std::llround(std::floor(begin)));
+  const auto first = std::max<int64_t>(0, std::llround(std::floor(seen.begin)));
   const auto end =
-      std::min<int64_t>(in, std::llround(std::ceil(begin + length)));
+      std::min<int64_t>(in, std::llround(std::ceil(seen.begin + seen.length)));
   for (int64_t i = 0; i < out; ++i) {
     const double centre = begin + (static_cast<double>(i) + 0.5) * step;
     const int64_t low = std::max<int64_t>(
@@ -97,10 +101,12 @@ void Shrink(const uint8_t* in, const Taps& taps, int64_t first, int64_t width,
 
 // Rows first: that is a loop over neighbours, and leaves the other direction
 // fewer rows to do.
-void Resample(const Image& in, const RealBox& box, int64_t width,
-              int64_t height, Image* out) {
-  const Taps across = TapsOf(box.x, box.width, in.width, width);
-  const Taps down = TapsOf(box.y, box.height, in.height, height);
+void Resample(const Image& in, const RealBox& box, const RealBox& seen,
+              int64_t width, int64_t height, Image* out) {
+  const Taps across =
+      TapsOf({box.x, box.width}, {seen.x, seen.width}, in.width, width);
+  const Taps down =
+      TapsOf({box.y, box.height}, {seen.y, seen.height}, in.height, height);
   const int64_t first = across.first.front();
   const int64_t columns = across.first.back() + across.count.back() - first;
   out->Resize(width, height, in.channels);

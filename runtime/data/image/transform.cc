@@ -47,34 +47,91 @@ double SampleDraws::SymmetricBeta(double a) {
 
 namespace {
 
-absl::Status DecodeTo(ImageDecoder& decoder, const Box& box,
+// What becomes a feed: `box` of a picture, and as much around it, `seen`, as
+// resizing it looks at.
+struct Part {
+  RealBox box;
+  Box seen;
+};
+
+Part CutOutBefore(const Box& box) {
+  return {{static_cast<double>(box.x), static_cast<double>(box.y),
+           static_cast<double>(box.width), static_cast<double>(box.height)},
+          box};
+}
+
+// Pixels of all that is seen where the box has no less than the feed.
+int64_t Least(int64_t feed, int64_t seen, double box) {
+  return std::llround(
+      std::ceil(static_cast<double>(feed) * static_cast<double>(seen) / box));
+}
+
+// A picture that `may_shrink` is decoded in fewer pixels where the file's kind
+// can, though in no fewer than the feed's.
+absl::Status DecodeTo(ImageDecoder& decoder, const Part& part, bool may_shrink,
                       const FeedImage& feed, Image* out) {
+  const auto& [box, seen] = part;
+  Wanted wanted = {seen, feed.channels, seen.width, seen.height};
+  if (may_shrink) {
+    wanted.least_width = Least(feed.width, seen.width, box.width);
+    wanted.least_height = Least(feed.height, seen.height, box.height);
+  }
   Image decoded;
   RealBox at;
-  HT_RETURN_IF_ERROR(decoder.Decode(
-      {box, feed.channels, feed.width, feed.height}, &decoded, &at));
-  Resample(decoded, at, feed.width, feed.height, out);
+  HT_RETURN_IF_ERROR(decoder.Decode(wanted, &decoded, &at));
+  const double across = at.width / static_cast<double>(seen.width);
+  const double down = at.height / static_cast<double>(seen.height);
+  const RealBox within = {at.x + (box.x - static_cast<double>(seen.x)) * across,
+                          at.y + (box.y - static_cast<double>(seen.y)) * down,
+                          box.width * across, box.height * down};
+  Resample(decoded, within, at, feed.width, feed.height, out);
   return absl::OkStatus();
 }
 
-// The part of the picture that the centre of the resized one is made of.
-Box CentreBox(const ImageDecoder& decoder, int64_t eval_resize,
-              const FeedImage& feed) {
+struct CentreRange {
+  double begin = 0, length = 0;  // of the picture
+  int64_t first = 0, seen = 0;   // and those that it is made of
+};
+
+// Where the `wanted` pixels in the middle of the `resized` come from that
+// `side` pixels become.
+CentreRange CentreOf(int64_t side, int64_t resized, int64_t wanted) {
+  const int64_t rest = resized - wanted, half = rest / 2;
+  // Halves to even, as Python's round.
+  const int64_t before = half + (rest % 2 != 0 && half % 2 != 0 ? 1 : 0);
+  const double step = static_cast<double>(side) / static_cast<double>(resized);
+  CentreRange range;
+  range.begin = static_cast<double>(before) * step;
+  range.length = static_cast<double>(wanted) * step;
+  const double reach = std::max(step, 1.0);
+  range.first =
+      std::max<int64_t>(0, std::llround(std::floor(range.begin - reach)));
+  const int64_t end = std::min<int64_t>(
+      side, std::llround(std::ceil(range.begin + range.length + reach)));
+  range.seen = end - range.first;
+  return range;
+}
+
+// The part of the picture that the centre of the resized one is made of, as
+// torchvision's Resize, which cuts off the long side's fraction, and CenterCrop
+// have it.
+Part CentrePart(const ImageDecoder& decoder, int64_t eval_resize,
+                const FeedImage& feed) {
   const int64_t shorter = std::min(decoder.width(), decoder.height());
-  const int64_t resized =
+  const int64_t shortest =
       eval_resize > 0 ? eval_resize : std::max(feed.width, feed.height);
-  const auto side = [&](int64_t wanted, int64_t there) {
-    const double part = static_cast<double>(wanted) *
-                        static_cast<double>(shorter) /
-                        static_cast<double>(resized);
-    return std::clamp<int64_t>(std::llround(part), 1, there);
+  const auto centre_of = [&](int64_t side, int64_t wanted) {
+    const double resized = static_cast<double>(shortest) *
+                           static_cast<double>(side) /
+                           static_cast<double>(shorter);
+    constexpr double kMost = 0x1p53;  // any side may be asked for
+    return CentreOf(side, static_cast<int64_t>(std::min(resized, kMost)),
+                    wanted);
   };
-  Box box;
-  box.width = side(feed.width, decoder.width());
-  box.height = side(feed.height, decoder.height());
-  box.x = (decoder.width() - box.width) / 2;
-  box.y = (decoder.height() - box.height) / 2;
-  return box;
+  const CentreRange x = centre_of(decoder.width(), feed.width);
+  const CentreRange y = centre_of(decoder.height(), feed.height);
+  return {{x.begin, y.begin, x.length, y.length},
+          {x.first, y.first, x.seen, y.seen}};
 }
 
 // Szegedy et al., "Going deeper with convolutions" (2015), as torchvision's
@@ -200,15 +257,17 @@ void CutOut(int64_t side, SampleDraws& draws, Image* image) {
 
 absl::Status CentreCrop(ImageDecoder& decoder, int64_t eval_resize,
                         const FeedImage& feed, Image* out) {
-  return DecodeTo(decoder, CentreBox(decoder, eval_resize, feed), feed, out);
+  return DecodeTo(decoder, CentrePart(decoder, eval_resize, feed),
+                  /*may_shrink=*/false, feed, out);
 }
 
 absl::Status Augmented(ImageDecoder& decoder, const proto::Augment& augment,
                        const FeedImage& feed, SampleDraws& draws, Image* out) {
-  const Box box = augment.has_random_resized_crop()
-                      ? RandomBox(decoder, augment.random_resized_crop(), draws)
-                      : CentreBox(decoder, augment.eval_resize(), feed);
-  HT_RETURN_IF_ERROR(DecodeTo(decoder, box, feed, out));
+  const Part part = augment.has_random_resized_crop()
+                        ? CutOutBefore(RandomBox(
+                              decoder, augment.random_resized_crop(), draws))
+                        : CentrePart(decoder, augment.eval_resize(), feed);
+  HT_RETURN_IF_ERROR(DecodeTo(decoder, part, /*may_shrink=*/true, feed, out));
   if (augment.horizontal_flip() > 0 &&
       draws.Uniform() < augment.horizontal_flip()) {
     Mirror(out);

@@ -40,12 +40,14 @@ struct FeedImage {
   int64_t height = 0, width = 0;
 };
 
-// Short side to `eval_resize` (the feed's size if it is 0), then the centre.
+// Short side to `eval_resize` (the feed's size if it is 0), then the centre, of
+// all pixels of the file: as torchvision's Resize and CenterCrop.
 absl::Status CentreCrop(ImageDecoder& decoder, int64_t eval_resize,
                         const FeedImage& feed, Image* out);
 
 // As `augment` says; what it leaves out does not happen, and in place of
-// random_resized_crop it is the centre.
+// random_resized_crop it is the centre. Decoded in fewer pixels where a part is
+// to become much smaller and the file's kind can, however the picture lies.
 absl::Status Augmented(ImageDecoder& decoder, const proto::Augment& augment,
                        const FeedImage& feed, SampleDraws& draws, Image* out);
 

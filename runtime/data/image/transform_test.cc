@@ -8,6 +8,7 @@
 
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
+#include "runtime/data/image/formats.h"
 #include "runtime/data/image/image_testing.h"
 #include "runtime/data/image/resample.h"
 
@@ -27,7 +28,7 @@ Image Gray(int64_t width, int64_t height, Pixels pixels) {
 Pixels Resampled(const Image& in, const RealBox& box, int64_t width,
                  int64_t height) {
   Image out;
-  Resample(in, box, width, height, &out);
+  Resample(in, box, box, width, height, &out);
   return out.pixels;
 }
 
@@ -81,6 +82,108 @@ TEST(CentreCropTest, TheShortSideIsResizedAndTheCentreCut) {
   EXPECT_NEAR(large.row(0)[1], image.row(10)[1], 3);
   EXPECT_EQ(Cropped(image, 0, {1, 20, 10}).channels, 1);
   EXPECT_EQ(Cropped(TestImage(1, 1), 0, {3, 8, 8}).pixels.size(), 192u);
+}
+
+// Compose([Resize(eval_resize), CenterCrop((height, width))]) of torchvision
+// 0.26 on Pillow 13, of Image.fromarray of the same numbers: Pillow resizes
+// rows first and rounds them, we do columns first, so that pixels may be one
+// apart.
+TEST(CentreCropTest, AsTorchvision) {
+  const struct {
+    int64_t width, height, eval_resize;
+    FeedImage feed;
+    Pixels pixels;
+  } kCases[] = {
+      {25, 19, 13, {1, 8, 8}, {109, 163, 124, 183, 136, 146, 133, 90,  147, 161,
+                               127, 151, 152, 98,  123, 69,  110, 152, 140, 177,
+                               100, 81,  156, 83,  97,  144, 100, 130, 165, 134,
+                               110, 91,  92,  158, 127, 73,  77,  87,  104, 86,
+                               190, 162, 128, 132, 145, 104, 60,  73,  133, 150,
+                               177, 181, 95,  132, 172, 68,  103, 148, 177, 75,
+                               85,  133, 139, 130}},
+      {60, 41, 9, {1, 7, 7}, {111, 120, 119, 137, 126, 135, 134, 107, 122, 131,
+                              146, 115, 136, 135, 133, 131, 130, 126, 116, 141,
+                              126, 127, 123, 134, 121, 126, 130, 125, 118, 121,
+                              127, 116, 119, 126, 131, 123, 138, 123, 121, 137,
+                              132, 122, 137, 139, 144, 120, 130, 115, 112}},
+      {31, 17, 17, {1, 6, 9}, {196, 43,  3,   106, 209, 169, 16,  232, 79,
+                               152, 123, 94,  208, 179, 37,  8,   122, 93,
+                               221, 203, 185, 54,  36,  161, 143, 125, 250,
+                               34,  27,  20,  156, 149, 142, 22,  15,  8,
+                               103, 107, 111, 2,   6,   10,  14,  161, 165,
+                               172, 187, 202, 104, 119, 134, 149, 164, 179}},
+  };
+  for (const auto& one : kCases) {
+    SCOPED_TRACE(one.width);
+    Image image;
+    image.Resize(one.width, one.height, 1);
+    for (int64_t y = 0; y < one.height; ++y) {
+      for (int64_t x = 0; x < one.width; ++x) {
+        image.row(y)[x] =
+            static_cast<uint8_t>(x * 37 + y * 91 + x * y % 13 * 11);
+      }
+    }
+    const Image found = Cropped(image, one.eval_resize, one.feed);
+    ASSERT_EQ(found.pixels.size(), one.pixels.size());
+    for (size_t i = 0; i < one.pixels.size(); ++i) {
+      EXPECT_NEAR(found.pixels[i], one.pixels[i], 1) << i;
+    }
+  }
+}
+
+int Distance(const Image& a, const Image& b) {
+  EXPECT_EQ(a.pixels.size(), b.pixels.size());
+  int most = 0;
+  for (size_t i = 0; i < std::min(a.pixels.size(), b.pixels.size()); ++i) {
+    most = std::max(most, std::abs(a.pixels[i] - b.pixels[i]));
+  }
+  return most;
+}
+
+// Evaluation takes all pixels of a JPEG file, training fewer of a picture that
+// it makes much smaller; how the picture lies in the file changes neither.
+TEST(CentreCropTest, TakesAllPixelsOfAJpegFile) {
+  Image image;
+  image.Resize(333, 261, 3);
+  uint32_t noise = 1;
+  for (uint8_t& pixel : image.pixels) {
+    noise = noise * 1664525 + 1013904223;
+    pixel = static_cast<uint8_t>(noise >> 24);
+  }
+  const FeedImage feed = {3, 32, 32};
+  Image evaluated, trained;
+  for (const int orientation : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    SCOPED_TRACE(orientation);
+    JpegFile file;
+    file.orientation = orientation;
+    const std::string bytes = EncodeJpeg(image, file);
+    const auto open = [&bytes] {
+      auto decoder = OpenImage(bytes, "picture", 100);
+      EXPECT_TRUE(decoder.ok()) << decoder.status();
+      return *std::move(decoder);
+    };
+    Image eval, train;
+    ASSERT_TRUE(CentreCrop(*open(), 0, feed, &eval).ok());
+    SampleDraws draws(1, 0, 0);
+    ASSERT_TRUE(Augmented(*open(), {}, feed, draws, &train).ok());
+    if (orientation == 1) {
+      Image whole;
+      RealBox box;
+      ASSERT_TRUE(
+          open()->Decode({{0, 0, 333, 261}, 3, 333, 261}, &whole, &box).ok());
+      EXPECT_EQ(eval.pixels, Cropped(whole, 0, feed).pixels);
+      EXPECT_GT(Distance(eval, train), 2);
+      evaluated = eval;
+      trained = train;
+      continue;
+    }
+    Image turned = evaluated;
+    TurnUpright(orientation, &turned);
+    EXPECT_LE(Distance(eval, turned), 1);  // columns are rounded first
+    turned = trained;
+    TurnUpright(orientation, &turned);
+    EXPECT_LE(Distance(train, turned), 1);
+  }
 }
 
 Image Changed(const Image& image, const proto::Augment& augment, int64_t sample,
