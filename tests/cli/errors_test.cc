@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -75,6 +76,40 @@ TEST(Usage, OutputsAreNoInputs) {
               {model, twice});
   ExpectError({"run", model, "--profile=" + model}, 2, {model, twice});
   EXPECT_EQ(ReadAll(model), ReadAll(kConvnet));
+}
+
+// Nor are those within a run that is read, whichever of its places is named;
+// what a run does not keep there is made anew.
+TEST(Usage, OutputsAreNoFilesOfARun) {
+  const std::string run = Write("run", "");
+  std::filesystem::remove(run);
+  std::filesystem::create_directories(run + "/ckpt/step-4");
+  const std::vector<std::string> kept = {
+      run + "/model.htc", run + "/metrics.jsonl",
+      run + "/ckpt/step-4/state.safetensors"};
+  for (const std::string& file : kept) {
+    std::ofstream(file) << "kept";
+    const std::string why = "would be lost where it is written";
+    ExpectError({"export", run, "-o", file}, 2, {file, "of the run", why});
+    ExpectError({"export", run + "/ckpt", "-o", file}, 2, {file, why});
+    ExpectError({"export", run + "/ckpt/step-4/", "-o", file}, 2, {file, why});
+    ExpectError({"report", run, "-o", file}, 2, {file, why});
+    EXPECT_EQ(ReadAll(file), "kept");
+  }
+  // A folder that is no run's keeps nothing.
+  const std::string other = run + "/other";
+  std::filesystem::create_directories(other + "/logs");
+  std::ofstream(other + "/logs/a.npz") << "old";
+  ExpectError({"predict", kConvnet, "--data", "imagefolder:" + other, "-o",
+               other + "/logs/a.npz"},
+              1, {"expected"});
+  std::ofstream(run + "/metrics.jsonl", std::ios::trunc)
+      << "{\"event\":\"step\",\"step\":1,\"loss\":1}\n";
+  for (int i = 0; i < 2; ++i) {
+    const Result page =
+        RunProgram({"tools/halftone", "report", run, "-o", run + "/r.html"});
+    EXPECT_EQ(page.exit_code(), 0) << page.err;
+  }
 }
 
 // What a script leaves where a variable is not set.

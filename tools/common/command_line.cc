@@ -135,18 +135,49 @@ std::string RefuseEmpty(const std::string& word) {
 // What CommandLine::Parse has been given, while it parses.
 thread_local const std::vector<std::string>* parsed_words = nullptr;
 
-// Whether a word names the file: "x", "--out=x", "npz:x".
-bool Names(const std::string& word, const std::string& file) {
-  std::error_code error;
+// Whether `holds` of a file or directory that the word may name: "x",
+// "--out=x", "npz:x".
+template <typename Holds>
+bool Names(const std::string& word, const Holds& holds) {
   size_t begin = 0;
   while (true) {
-    if (std::filesystem::equivalent(word.substr(begin), file, error)) {
-      return true;
-    }
+    if (holds(word.substr(begin))) return true;
     const size_t end = word.find_first_of("=:", begin);
     if (end == std::string::npos) return false;
     begin = end + 1;
   }
+}
+
+// The directory of a run of which `path` is that itself, its ckpt or a
+// checkpoint; empty: it is of none.
+std::filesystem::path RunOf(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path run = std::filesystem::canonical(path, error);
+  if (error || !std::filesystem::is_directory(run, error)) return "";
+  if (absl::StartsWith(run.filename().string(), "step-")) {
+    run = run.parent_path();
+  }
+  if (run.filename() == "ckpt") run = run.parent_path();
+  const bool is_run = std::filesystem::exists(run / "model.htc", error) ||
+                      std::filesystem::exists(run / "metrics.jsonl", error);
+  return is_run ? run : "";
+}
+
+// Whether `file` is one of those that a run keeps in its directory; others may
+// lie there, too, and are made anew.
+bool IsKeptByRun(const std::string& file, const std::filesystem::path& run) {
+  static constexpr absl::string_view kKept[] = {
+      "model.htc",     "strategy.pbtxt", "tuning.json",
+      "metrics.jsonl", "summary.json",   "failure.json",
+      "fetches",       "ckpt",           "capsules",
+      "logs"};
+  std::error_code error;
+  const std::filesystem::path there = std::filesystem::canonical(file, error);
+  const std::filesystem::path within = there.lexically_relative(run);
+  if (error || within.empty()) return false;
+  const std::string first = within.begin()->string();
+  return absl::c_linear_search(kKept, first) ||
+         absl::StartsWith(first, "events.out.tfevents.");
 }
 
 // The page on the terminal that it goes to. Examples are copied: they stay as
@@ -193,9 +224,22 @@ Flag Flag::Writes(const std::string& anew) {
         !std::filesystem::is_regular_file(file, error)) {
       return std::string();
     }
-    const auto names = absl::c_count_if(
-        *parsed_words,
-        [&file](const std::string& word) { return Names(word, file); });
+    const auto is_file = [&](const std::string& name) {
+      return std::filesystem::equivalent(name, file, error);
+    };
+    const auto is_run = [&](const std::string& name) {
+      const std::filesystem::path run = RunOf(name);
+      return !run.empty() && IsKeptByRun(file, run);
+    };
+    int64_t names = 0;
+    for (const std::string& word : *parsed_words) {
+      if (Names(word, is_run)) {
+        return absl::StrCat(file, " is a file of the run ", word,
+                            ", and would be lost where it is written: name ",
+                            "another file");
+      }
+      names += Names(word, is_file) ? 1 : 0;
+    }
     return names < 2
                ? std::string()
                : absl::StrCat(file, " is named twice, and would be lost where ",

@@ -49,8 +49,9 @@ class Flag {
   Flag Group(const std::string& title);  // of the help page
   Flag InRange(int64_t least, int64_t most);
   Flag Seconds();  // more than 0, up to a year
-  // The file that it names is written. One that another word names, too, would
-  // be lost: an error, but of names that end so: it is made anew in its place.
+  // The file that it names is written. One that another word names, too, or
+  // that a run keeps which another word names, would be lost: an error, but of
+  // names that end so: it is made anew in its place.
   Flag Writes(const std::string& anew = "");
   Flag Needs(Flag other);
   Flag Excludes(Flag other);
