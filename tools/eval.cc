@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/base/json/json_of_number.h"
 #include "nlohmann/json.hpp"
 #include "runtime/log/words.h"
 #include "runtime/report/report_text.h"
@@ -29,7 +30,7 @@ std::string EvalJson(const runtime::EvalReport& report) {
   nlohmann::ordered_json json = {
       {"schema", 1},
       {"metrics", nlohmann::ordered_json::object()},
-      {"loss", report.loss},
+      {"loss", JsonOfNumber(report.loss)},
       {"samples", static_cast<int64_t>(report.samples)}};
   for (const auto& [name, metric] : report.metrics) {
     json["metrics"][name] = {
@@ -38,7 +39,7 @@ std::string EvalJson(const runtime::EvalReport& report) {
         {"total", static_cast<int64_t>(metric.total)}};
   }
   for (const auto& [name, loss] : report.parts) {
-    json["losses"][name] = {{"loss", loss}};
+    json["losses"][name] = {{"loss", JsonOfNumber(loss)}};
   }
   return JsonText(json, -1);
 }

@@ -1,11 +1,10 @@
 #include "runtime/report/summary.h"
 
-#include <cmath>
 #include <optional>
 
 #include "graph/base/disk/directory.h"
 #include "graph/base/error.h"
-#include "graph/base/text.h"
+#include "graph/base/json/json_of_number.h"
 #include "graph/strategy/fields.h"
 #include "nlohmann/json.hpp"
 
@@ -16,12 +15,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kFile[] = "summary.json";
-
-// JSON has no nan or inf: they are strings, as in metrics.jsonl.
-Json Number(double value) {
-  if (std::isfinite(value)) return value;
-  return ExactDouble(value);
-}
 
 Json Metrics(const EvalEvent& eval) {
   Json metrics = Json::object();
@@ -40,8 +33,8 @@ Json ScaleEvents(const std::vector<ScaleEvent>& events) {
         Json{{"step", event.step},
              {"epoch", event.epoch},
              {"skipped", event.skipped},
-             {"scale_before", Number(event.scale_before)},
-             {"loss_scaling", Number(event.loss_scaling)},
+             {"scale_before", JsonOfNumber(event.scale_before)},
+             {"loss_scaling", JsonOfNumber(event.loss_scaling)},
              {"first_bad", event.skipped ? Json(event.first_bad) : Json()}});
     if (!event.part.empty()) added["part"] = event.part;
   }
@@ -95,7 +88,8 @@ bool IsOfWholeRun(const std::string& directory, int64_t step) {
 std::string SummaryJson(const RunStarted& run, const RunEnded& end) {
   // Of the steps' times, and of the eval, if there are any.
   const auto timed = [&end](double StepSpeed::*value) {
-    return end.speed.has_value() ? Number((*end.speed).*value) : Json(nullptr);
+    return end.speed.has_value() ? JsonOfNumber((*end.speed).*value)
+                                 : Json(nullptr);
   };
   const bool has_eval = end.eval.has_value();
   const proto::Strategy& strategy = run.strategy;
@@ -106,12 +100,12 @@ std::string SummaryJson(const RunStarted& run, const RunEnded& end) {
       {"steps_applied", end.applied},
       {"steps_skipped", end.step - end.applied},
       {"epochs", end.epoch},
-      {"loss_first", Number(end.first_loss)},
-      {"loss_last", Number(end.last_loss)},
-      {"loss_scaling", Number(end.loss_scaling)},
+      {"loss_first", JsonOfNumber(end.first_loss)},
+      {"loss_last", JsonOfNumber(end.last_loss)},
+      {"loss_scaling", JsonOfNumber(end.loss_scaling)},
       {"scale_events", ScaleEvents(end.scale_events)},
       {"metrics", has_eval ? Metrics(*end.eval) : Json::object()},
-      {"eval_loss", has_eval ? Number(end.eval->loss) : Json(nullptr)},
+      {"eval_loss", has_eval ? JsonOfNumber(end.eval->loss) : Json(nullptr)},
       {"best_epoch",
        end.best_epoch.has_value() ? Json(*end.best_epoch) : Json(nullptr)},
       // The first step is left out.
@@ -136,7 +130,7 @@ std::string SummaryJson(const RunStarted& run, const RunEnded& end) {
   if (has_eval && !end.eval->parts.empty()) {
     Json& losses = summary["eval_losses"] = Json::object();
     for (const PartLoss& part : end.eval->parts) {
-      losses[part.name] = Number(part.loss);
+      losses[part.name] = JsonOfNumber(part.loss);
     }
   }
   if (end.profile.has_value()) summary["profile"] = ProfileJson(*end.profile);

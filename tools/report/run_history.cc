@@ -174,7 +174,12 @@ absl::StatusOr<nlohmann::json> ReadIfThere(const std::string& path) {
 
 }  // namespace
 
+double ThinnedSeries::last() const {
+  return std::isfinite(last_value_) ? buckets_.back().mean() : last_value_;
+}
+
 void ThinnedSeries::Add(double step, double value) {
+  last_value_ = value;
   const auto is_full = [this] {
     return buckets_.empty() ||
            buckets_.back().count + buckets_.back().not_finite >= per_bucket_;

@@ -29,11 +29,15 @@ class ThinnedSeries {
 
   void Add(double step, double value);
   const std::vector<Bucket>& buckets() const { return buckets_; }
+  // The value that was added last where it is not finite, else its bucket's
+  // mean. Of one that is not empty.
+  double last() const;
 
  private:
   void Halve();
 
   int64_t per_bucket_ = 1;
+  double last_value_ = 0;
   std::vector<Bucket> buckets_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "graph/base/json/json_of_number.h"
 #include "graph/base/text.h"
 #include "runtime/log/words.h"
 #include "tools/common/json_text.h"
@@ -267,7 +268,7 @@ std::string RunPageJson(absl::Span<const RunHistory> runs) {
   for (const RunHistory& run : runs) {
     nlohmann::ordered_json last = nlohmann::ordered_json::object();
     for (const auto& [name, series] : run.series) {
-      last[name] = series.buckets().back().mean();
+      last[name] = JsonOfNumber(series.last());
     }
     const RunVerdict verdict = VerdictOf(run, runs);
     nlohmann::ordered_json one = {

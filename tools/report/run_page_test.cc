@@ -74,6 +74,19 @@ TEST(ThinnedSeries, CountsWhatIsNotFinite) {
   EXPECT_EQ(series.buckets()[1].count, 0);
 }
 
+TEST(RunPageJson, WhatIsNotFiniteIsAString) {
+  const std::string eval = "{\"event\":\"eval\",\"step\":3,\"loss\":";
+  const RunHistory run =
+      MustRead(NewRun(absl::StrCat(StepLine(1, "2.5"), StepLine(2, "\"inf\""),
+                                   eval, "\"nan\"}\n"),
+                      ""));
+  const auto json = nlohmann::json::parse(RunPageJson({run}));
+  const nlohmann::json& last = json["runs"][0]["last"];
+  EXPECT_EQ(last["loss"], "inf");
+  EXPECT_EQ(last["eval loss"], "nan");
+  EXPECT_EQ(last["lr"], 0.1);
+}
+
 TEST(RunHistory, ReadsEventsAndLeavesTheLastHalfLine) {
   const RunHistory run = MustRead(NewRun(
       absl::StrCat(

@@ -1,6 +1,7 @@
 #include "tools/report/run_verdict.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -56,12 +57,23 @@ std::optional<Fall> MetricOf(const RunHistory& run) {
   return std::nullopt;
 }
 
+// That the last eval's loss is no number, though steps' losses may be: one's
+// running statistics, say. Empty: it is, or there was no eval.
+std::string EvalLossText(const RunHistory& run) {
+  const auto evals = run.series.find("eval loss");
+  if (evals == run.series.end() || evals->second.buckets().empty()) return "";
+  const double last = evals->second.last();
+  if (std::isfinite(last)) return "";
+  return absl::StrCat("the eval loss is ", ThreeDigits(last));
+}
+
 bool Diverged(const RunHistory& run) {
   const auto says = [](const nlohmann::json& json, const char* member) {
     return json.is_object() && json.contains(member) &&
            json[member] == static_cast<int>(ExitCode::kDiverged);
   };
   if (says(run.summary, "exit") || says(run.failure, "exit_code")) return true;
+  if (!EvalLossText(run).empty()) return true;
   const std::optional<Fall> fall = FallOf(run, "loss");
   return fall.has_value() && !fall->finite;
 }
@@ -176,6 +188,7 @@ RunVerdict VerdictOf(const RunHistory& run, absl::Span<const RunHistory> all) {
   const auto add = [&verdict](std::string text) {
     if (!text.empty()) verdict.why.push_back(std::move(text));
   };
+  add(EvalLossText(run));
   add(SkippedText(run));
   const std::optional<proto::Strategy> strategy = StrategyOf(run);
   if (strategy) add(ScaleText(run, strategy->amp()));

@@ -44,6 +44,11 @@ TEST(RunVerdict, TrainsStandsStillOrDiverged) {
   RunHistory stopped = RunOf("a", {2.3, 1.5});
   stopped.summary = {{"exit", 5}};
   EXPECT_EQ(Of(stopped), "diverged");
+  RunHistory evaluated = RunOf("a", {2.3, 1.5, 0.5});
+  evaluated.series["eval loss"].Add(1, 2);
+  EXPECT_EQ(Of(evaluated), "trains");
+  evaluated.series["eval loss"].Add(3, NAN);
+  EXPECT_EQ(Of(evaluated), "diverged: the eval loss is nan");
 }
 
 TEST(RunVerdict, IsEmptyWhileNothingIsKnown) {
