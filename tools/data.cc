@@ -38,7 +38,7 @@ absl::Status Verify(const DataFlags& flags, Outcome* outcome) {
   if (format->look_over != nullptr) {
     HT_ASSIGN_OR_RETURN(const std::vector<runtime::DataFacts> facts,
                         format->look_over(place, flags.config.max_unpack));
-    Print(flags, flags.json ? FactsJson(flags.source, facts)
+    Print(flags, flags.json ? FactsJson(flags.source, facts, format->facts_in)
                             : FactsText(flags.source, facts));
     return absl::OkStatus();
   }

@@ -39,6 +39,9 @@ struct DataFormat {
   // Of data that is no pictures: all of it, read. Null: it holds none.
   absl::StatusOr<std::vector<DataFacts>> (*look_over)(
       const std::string& place, int64_t max_unpack) = nullptr;
+  // The member of `data verify --json` that has those whose names are the
+  // data's own; "": names are ours, each is a member of the whole.
+  absl::string_view facts_in = "";
 };
 absl::Span<const DataFormat> DataFormats();
 

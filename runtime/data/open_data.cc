@@ -78,7 +78,7 @@ std::string Describe(const FeedSpec& feed) {
 absl::Span<const DataFormat> DataFormats() {
   static constexpr DataFormat kFormats[] = {
       {"idx", "DIR", true, OpenIdx, nullptr, LookOverIdx},
-      {"npz", "FILE", true, OpenNpz, nullptr, LookOverNpz},
+      {"npz", "FILE", true, OpenNpz, nullptr, LookOverNpz, "arrays"},
       {"imagefolder", "DIR", true, nullptr, OpenImageFolder},
       {"filelist", "FILE", true, nullptr, OpenFileList},
       {"tar", "PATTERN", true, nullptr, OpenTarShards},

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "runtime/data/image/image_testing.h"
+#include "runtime/data/npz_testing.h"
 #include "tests/support/child.h"
 
 namespace halftone {
@@ -144,6 +145,13 @@ TEST_F(DataTest, ClassesWhoseNamesAreNotUtf8) {
   const Result lines = Halftone(predict, {"--json"});
   ASSERT_EQ(lines.exit_code(), 0) << lines.err;
   EXPECT_TRUE(json::accept(lines.out));
+  // Two of them are two.
+  Write("p/train/d\xe8/0.png", runtime::EncodePng(Shade(9)));
+  const Result verify =
+      Halftone({"data", "verify", "imagefolder:" + root_ + "/p", "--json"});
+  const json classes = json::parse(verify.out)["train"]["classes"];
+  EXPECT_EQ(classes["d\\xe9"], 12) << verify.out;
+  EXPECT_EQ(classes["d\\xe8"], 1);
 }
 
 // Every pixel is a function of (seed, epoch, sample).
@@ -187,6 +195,7 @@ TEST_F(DataTest, VerifyNamesBrokenPictures) {
   const Result bad = Halftone({"data", "verify", source, "--json"});
   EXPECT_EQ(bad.exit_code(), 3);
   const json said = json::parse(bad.out);
+  EXPECT_EQ(said["schema"], 1);
   EXPECT_EQ(said["train"]["classes"]["dark"], 12);
   EXPECT_EQ(said["train"]["broken"].size(), 1u);
   EXPECT_EQ(said["val"]["broken"].size(), 0u);
@@ -216,6 +225,7 @@ TEST_F(DataTest, Bench) {
                 "--seconds", "0.1", "--workers", "2", "--json"});
   ASSERT_EQ(bench.exit_code(), 0) << bench.err;
   const json said = json::parse(bench.out);
+  EXPECT_EQ(said["schema"], 1);
   ASSERT_EQ(said["read"].size(), 2u);
   EXPECT_GT(said["read"][1]["samples"], 0);
   // Without a strategy, as the example of its help has it.
@@ -240,9 +250,40 @@ TEST_F(DataTest, VerifyOfWhatIsNoPicture) {
   EXPECT_EQ(said["train"]["largest"], 263);
   EXPECT_EQ(said["train"]["largest_at"], 1);
   EXPECT_EQ(said["val"]["largest"], 3);
+  EXPECT_EQ(said["schema"], 1);
+  // Arrays are called what they are called.
+  const std::string array = runtime::NpyFile{"|u1", "2,", "ab"}.Serialize();
+  runtime::ZipFile zip;
+  for (const char* name : {"data", "schema", "d\xe9", "d\xe8"}) {
+    zip.members.push_back({absl::StrCat(name, ".npy"), array});
+  }
+  Write("a.npz", zip.Serialize());
+  const Result arrays =
+      Halftone({"data", "verify", "npz:" + root_ + "/a.npz", "--json"});
+  ASSERT_EQ(arrays.exit_code(), 0) << arrays.err;
+  const json of = json::parse(arrays.out);
+  EXPECT_EQ(of["schema"], 1);
+  EXPECT_EQ(of["arrays"]["data"]["bytes"], 2);
+  EXPECT_EQ(of["arrays"]["schema"]["bytes"], 2);
+  EXPECT_EQ(of["arrays"].size(), 4u) << arrays.out;
   const Result wrong = Halftone({"data", "verify", "synthetic:3"});
   EXPECT_EQ(wrong.exit_code(), 2);
   EXPECT_THAT(wrong.err, HasSubstr("nothing to verify"));
+}
+
+TEST_F(DataTest, EvalOfALossThatIsNoNumber) {
+  const std::string header =
+      R"({"w":{"data_offsets":[0,6144],"dtype":"F32","shape":[768,2]}})";
+  std::string tensors(8, '\0');
+  tensors[0] = static_cast<char>(header.size());
+  tensors += header;
+  for (int i = 0; i < 768 * 2; ++i) tensors.append("\0\0\xc0\x7f", 4);
+  Write("nan.safetensors", tensors);
+  const Result eval = Halftone({"eval", root_ + "/model.pbtxt", "--init",
+                                root_ + "/nan.safetensors", "--data",
+                                "imagefolder:" + root_ + "/p", "--json"});
+  ASSERT_EQ(eval.exit_code(), 0) << eval.err;
+  EXPECT_EQ(json::parse(eval.out)["loss"], "nan");
 }
 
 // What is said of pictures is told of other data, and is no difference to what

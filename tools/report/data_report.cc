@@ -27,6 +27,15 @@ std::string ClassName(int64_t label, const std::vector<std::string>& classes) {
                                                       : absl::StrCat(label);
 }
 
+// One that is no UTF-8 as text has it: names that differ stay different.
+std::string JsonName(const std::string& name) {
+  using OnError = Json::error_handler_t;
+  const Json json = name;
+  const bool is_utf8 = json.dump(-1, ' ', false, OnError::replace) ==
+                       json.dump(-1, ' ', false, OnError::ignore);
+  return is_utf8 ? name : PrintableName(name);
+}
+
 std::string Sizes(const runtime::ImageScan& scan) {
   const std::string least =
       absl::StrCat(scan.least_width, "x", scan.least_height);
@@ -91,15 +100,15 @@ std::string ScanText(const std::string& source,
 std::string ScanJson(const std::string& source,
                      const std::vector<ScannedSplit>& splits,
                      const std::vector<std::string>& classes) {
-  Json object = {{"data", source}};
+  Json object = {{"schema", 1}, {"data", source}};
   for (const ScannedSplit& split : splits) {
     const runtime::ImageScan& scan = split.scan;
     Json counts = Json::object(), broken = Json::array();
     for (const auto& [label, images] : scan.readable) {
-      counts[ClassName(label, classes)] = images;
+      counts[JsonName(ClassName(label, classes))] = images;
     }
     for (const runtime::BrokenImage& image : scan.broken) {
-      broken.push_back(image.why);
+      broken.push_back(JsonName(image.why));
     }
     object[split.name] = {{"images", scan.count()},
                           {"classes", counts},
@@ -129,10 +138,12 @@ std::string FactsText(const std::string& source,
 }
 
 std::string FactsJson(const std::string& source,
-                      const std::vector<runtime::DataFacts>& facts) {
-  Json object = {{"data", source}};
+                      const std::vector<runtime::DataFacts>& facts,
+                      absl::string_view facts_in) {
+  Json object = {{"schema", 1}, {"data", source}};
+  Json& parts = facts_in.empty() ? object : object[std::string(facts_in)];
   for (const runtime::DataFacts& part : facts) {
-    Json& to = object[part.name];
+    Json& to = parts[JsonName(part.name)];
     to["what"] = part.what;
     for (const auto& [name, number] : part.numbers) to[name] = number;
   }
@@ -186,7 +197,7 @@ std::string SpeedJson(const std::string& description,
                     {"seconds", speed.seconds},
                     {"samples_per_second", speed.samples_per_second()}});
   }
-  return JsonText({{"data", description}, {"read", rows}});
+  return JsonText({{"schema", 1}, {"data", description}, {"read", rows}});
 }
 
 }  // namespace tools

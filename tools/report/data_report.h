@@ -25,11 +25,12 @@ std::string ScanJson(const std::string& source,
                      const std::vector<ScannedSplit>& splits,
                      const std::vector<std::string>& classes);
 
-// Of data that is no pictures.
+// Of data that is no pictures; `facts_in` is the format's.
 std::string FactsText(const std::string& source,
                       const std::vector<runtime::DataFacts>& facts);
 std::string FactsJson(const std::string& source,
-                      const std::vector<runtime::DataFacts>& facts);
+                      const std::vector<runtime::DataFacts>& facts,
+                      absl::string_view facts_in);
 
 // Samples read by so many threads in so much time.
 struct ReadSpeed {
