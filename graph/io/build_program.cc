@@ -440,6 +440,10 @@ absl::Status ProgramBuilder::SetMetric(const proto::Metric& metric, int line) {
     return Error(line, "metric", Called(metric.name()), ": its name ", wrong);
   }
   const std::string what = absl::StrCat("metric ", metric.name());
+  if (metric.name() == "loss") {
+    return Error(line, what, ": reports of a run have the loss by that name, ",
+                 "eval/loss beside eval/METRIC; rename it");
+  }
   if (!metric_names_.insert(metric.name()).second) {
     return Error(line, what, ": two metrics of that name; rename one");
   }
