@@ -52,6 +52,7 @@ void ConsoleReport::On(const NotFiniteEvent& event) {
 }
 
 void ConsoleReport::On(const EvalEvent& event) {
+  evaluated_ = true;
   console_.Message(EvalLine(event));
 }
 
@@ -63,12 +64,15 @@ void ConsoleReport::On(const RunEnded& end) {
   if (json_) return console_.Report(SummaryJson(run_, end));
   if (end.exit_code != 0 && end.signal == 0) return;
   console_.Report(DoneLine(run_, end));
-  console_.Report(SpeedLine(run_, end));
+  const std::string speed = SpeedLine(run_, end);
+  if (!speed.empty()) console_.Report(speed);
   const std::string reading = ReadingLine(run_, end);
   if (!reading.empty()) console_.Report(reading);
   const std::string fetching = FetchCostLine(end);
   if (!fetching.empty()) console_.Report(fetching);
-  console_.Report(MemoryLine(run_, end, checkpoint_));
+  const bool has_summary =
+      run_.out.empty() || !KeepsSummary(run_, end, evaluated_, run_.out);
+  console_.Report(MemoryLine(run_, end, checkpoint_, has_summary));
   if (!end.profile.has_value()) return;
   console_.Report(
       absl::StripSuffix(ProfileText(*end.profile, ColumnsOf(stdout)), "\n"));

@@ -36,6 +36,7 @@ class ConsoleReport : public RunObserver {
   Patience patience_;
   RunStarted run_;
   int64_t checkpoint_ = -1;  // step of the last one
+  bool evaluated_ = false;
 };
 
 }  // namespace runtime

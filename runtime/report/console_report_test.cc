@@ -69,6 +69,7 @@ TEST_F(ConsoleReportTest, TellsARunAsItGoesOn) {
   skip.first_bad = "fc.w.grad has inf";
   skip.bad_steps = 1;
   RunEnded end;
+  end.seconds = end.eval_seconds = 0.1;
   Tell(/*json=*/false, run, step, ProgressEvent(), skip, EvalEvent(),
        WarningEvent{"no room"}, end);
   const std::string err = Content(err_);

@@ -244,6 +244,8 @@ std::string SpeedLine(const RunStarted& run, const RunEnded& end) {
   const double checkpoint = end.checkpoint_seconds * 1000;
   const double counted =
       compute + sum.communicate + sum.data + eval + checkpoint;
+  // Of a run that was taken up with nothing to do.
+  if (!end.speed.has_value() && counted == 0) return "";
   // Whole percents of all that took time, which sum to 100.
   const std::vector<int64_t> shares =
       Apportion(100, {compute, sum.communicate, sum.data, eval, checkpoint,
@@ -274,14 +276,15 @@ std::string ReadingLine(const RunStarted& run, const RunEnded& end) {
 }
 
 std::string MemoryLine(const RunStarted& run, const RunEnded& end,
-                       int64_t checkpoint) {
+                       int64_t checkpoint, bool has_summary) {
   std::string line =
       absl::StrCat("memory   peak ", HumanBytes(end.peak_bytes),
                    " per rank, planned ", HumanBytes(end.planned_bytes));
   if (run.world_size > 1) line += "; ranks bitwise equal";
   if (run.out.empty()) return line;
-  absl::StrAppend(&line, "; written: ", run.out,
-                  "/{summary.json,metrics.jsonl,events.out.tfevents.*");
+  absl::StrAppend(&line, "; written: ", run.out, "/{",
+                  has_summary ? "summary.json," : "",
+                  "metrics.jsonl,events.out.tfevents.*");
   if (checkpoint >= 0) absl::StrAppend(&line, ",ckpt/step-", checkpoint);
   return line + "}";
 }

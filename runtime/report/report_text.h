@@ -34,16 +34,17 @@ std::string MetricsText(const std::vector<std::string>& order,
 
 // "done     5 epochs, 114 steps applied, ...".
 std::string DoneLine(const RunStarted& run, const RunEnded& end);
-// "speed    11.2k img/s, step median 5.7 ms ...".
+// "speed    11.2k img/s, step median 5.7 ms ..."; empty where nothing took
+// time.
 std::string SpeedLine(const RunStarted& run, const RunEnded& end);
 // "data     read at 450 img/s per worker, 2 workers; 3 broken samples left
 // out"; without the first where reading takes less than a hundredth of the
 // time.
 std::string ReadingLine(const RunStarted& run, const RunEnded& end);
 // "memory   peak 3.6 MiB per rank, ...". `checkpoint`: step of the last one;
-// -1: none was written.
+// -1: none was written. `has_summary`: whether one is written.
 std::string MemoryLine(const RunStarted& run, const RunEnded& end,
-                       int64_t checkpoint);
+                       int64_t checkpoint, bool has_summary);
 }  // namespace runtime
 }  // namespace halftone
 

@@ -286,6 +286,8 @@ TEST_F(ReportText, Done) {
 }
 
 TEST_F(ReportText, Speed) {
+  EXPECT_EQ(SpeedLine(run_, end_), "");  // it did nothing
+  end_.eval_seconds = end_.seconds = 1;
   EXPECT_THAT(SpeedLine(run_, end_), StartsWith("speed    time: compute 0 %"));
   end_.speed = {11636, 5.5, 5.5, 3340};
   end_.spent = {3356.5, 21.5, 1907.5, 704.5, 21.5};
@@ -322,15 +324,18 @@ TEST_F(ReportText, Reading) {
 TEST_F(ReportText, Memory) {
   end_.peak_bytes = 3 << 20;
   end_.planned_bytes = 2 << 20;
-  EXPECT_EQ(MemoryLine(run_, end_, -1),
+  EXPECT_EQ(MemoryLine(run_, end_, -1, true),
             "memory   peak 3.0 MiB per rank, planned 2.0 MiB; ranks bitwise "
             "equal");
   run_.world_size = 1;
   run_.out = "runs/mnist";
-  EXPECT_EQ(MemoryLine(run_, end_, -1),
+  EXPECT_EQ(MemoryLine(run_, end_, -1, true),
             "memory   peak 3.0 MiB per rank, planned 2.0 MiB; written: "
             "runs/mnist/{summary.json,metrics.jsonl,events.out.tfevents.*}");
-  EXPECT_THAT(MemoryLine(run_, end_, 115),
+  EXPECT_THAT(MemoryLine(run_, end_, -1, /*has_summary=*/false),
+              EndsWith("written: runs/mnist/{metrics.jsonl,"
+                       "events.out.tfevents.*}"));
+  EXPECT_THAT(MemoryLine(run_, end_, 115, true),
               EndsWith("events.out.tfevents.*,ckpt/step-115}"));
 }
 

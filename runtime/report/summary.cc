@@ -137,9 +137,14 @@ std::string SummaryJson(const RunStarted& run, const RunEnded& end) {
   return summary.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+bool KeepsSummary(const RunStarted& run, const RunEnded& end, bool evaluated,
+                  const std::string& directory) {
+  const bool trained = !run.resumed || end.step != run.resumed->step;
+  return !trained && !evaluated && IsOfWholeRun(directory, end.step);
+}
+
 void SummaryFile::On(const RunEnded& end) {
-  const bool trained = !run_.resumed || end.step != run_.resumed->step;
-  if (!trained && !evaluated_ && IsOfWholeRun(directory_, end.step)) return;
+  if (KeepsSummary(run_, end, evaluated_, directory_)) return;
   content_ = SummaryJson(run_, end);
 }
 

@@ -14,11 +14,16 @@ namespace runtime {
 // The content of the file.
 std::string SummaryJson(const RunStarted& run, const RunEnded& end);
 
+// Whether a run that ends keeps the summary.json of its `directory`: one that
+// had ended well and was taken up again with nothing to do does, for this
+// time's data and speed are not those it was trained with.
+bool KeepsSummary(const RunStarted& run, const RunEnded& end, bool evaluated,
+                  const std::string& directory);
+
 class SummaryFile : public RunObserver {
  public:
-  // Writes `<directory>/summary.json` when the run ends. One that had ended
-  // well and was taken up again with nothing to do keeps what is there: this
-  // time's data and speed are not those it was trained with. Where `is_ours`
+  // Writes `<directory>/summary.json` when the run ends, unless it keeps what
+  // is there. Where `is_ours`
   // has an error (the path names another run's), it is Flush's, and nothing is
   // written.
   explicit SummaryFile(std::string directory,
