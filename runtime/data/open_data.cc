@@ -59,6 +59,16 @@ std::string IdleFieldsNote(const DataFormat& format,
                       absl::StrJoin(kinds, ", "));
 }
 
+// What needs nothing of the data, as parameters alone, runs once.
+class NoFeeds : public Dataset {
+ public:
+  int64_t size() const override { return 1; }
+  absl::Status Read(const SampleId&, int, absl::Span<uint8_t>) const override {
+    return absl::OkStatus();
+  }
+  std::string Description() const override { return "none of it is read"; }
+};
+
 }  // namespace
 
 int64_t FeedSpec::elements() const {
@@ -122,6 +132,14 @@ absl::StatusOr<OpenedData> OpenData(absl::string_view source, Feeds feeds,
   std::string place;
   HT_ASSIGN_OR_RETURN(const DataFormat* const format,
                       FindDataFormat(source, &place));
+  // Arrays and noise are for whatever feeds there are, also for none.
+  const bool any_feeds =
+      format->open == OpenNpz || format->open == OpenSynthetic;
+  if (feeds.empty() && !any_feeds) {
+    OpenedData data;
+    data.train = std::make_unique<NoFeeds>();
+    return data;
+  }
   if (format->open != nullptr) {
     HT_ASSIGN_OR_RETURN(OpenedData data, format->open(place, feeds, options));
     const std::string note = IdleFieldsNote(*format, options);

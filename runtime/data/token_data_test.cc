@@ -176,7 +176,7 @@ TEST_F(TokenDataTest, Errors) {
   ExpectError(Open("t.bin", Counting<uint16_t>(99)).status(),
               "feed label: tokens are i64[B,5]");
   feeds_ = {};
-  ExpectError(Open("t.bin", Counting<uint16_t>(99)).status(), "no feeds");
+  EXPECT_TRUE(Open("t.bin", Counting<uint16_t>(99)).ok());
   feeds_ = {{"image", DType::kU8, {3, 4, 4}}};
   ExpectError(Open("t.bin", Counting<uint16_t>(99)).status(),
               "the model's feed image is none of them");

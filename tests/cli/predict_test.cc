@@ -315,6 +315,18 @@ TEST(PredictVerb, WithoutSamplesItRunsOnce) {
   }
 }
 
+// A parameter alone takes nothing of the data, whatever its kind.
+TEST(PredictVerb, AParameterNeedsNoData) {
+  for (const char* data : {"idx:models/digits", "tokens:models/mlp.pbtxt",
+                           "imagefolder:models", "synthetic"}) {
+    const Result result = Halftone(
+        {"predict", TrainedRun(), "--data", data, "--fetch", "fc.b", "--json"});
+    ASSERT_EQ(result.exit_code(), 0) << result.err;
+    const json said = json::parse(result.out);
+    EXPECT_EQ(said["outputs"][0]["shape"], json({10})) << data;
+  }
+}
+
 TEST(PredictVerb, SaysWhatIsWrong) {
   const std::string model = Model("-1"), data = Data();
   const auto with = [&](const std::string& name, const std::string& shape) {
