@@ -69,11 +69,13 @@ void DropUnusedMaps(const Program& source, const Program& program,
 absl::Status Predict(PredictFlags& flags) {
   runtime::TrainConfig& config = flags.config;
   const std::string& out = flags.question.out;
-  if (!out.empty()) HT_RETURN_IF_ERROR(WantsNpz(out).status());
   HT_RETURN_IF_ERROR(
       FindParameters("predict", flags.model.path, flags.best, &config));
   HT_ASSIGN_OR_RETURN(const ProgramInput source, ReadProgram(flags.model));
   HT_RETURN_IF_ERROR(FindOutputs(*source.program, flags));
+  if (!out.empty()) {
+    HT_RETURN_IF_ERROR(CheckPredictFile(out, flags.model.compile.outputs));
+  }
   flags.question.kinds = ScoreKindsOf(*source.program);
   flags.model.runs_here = true;
   HT_ASSIGN_OR_RETURN(const FileKind kind, KindOf(flags.model));

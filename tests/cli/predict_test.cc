@@ -342,6 +342,19 @@ TEST(PredictVerb, SaysWhatIsWrong) {
               "x: float32[1,4], feed x takes float32[samples,2]; reshape it");
   ExpectError(Halftone({"predict", model, "--data", data, "-o", Temp(".csv")}),
               2, "expected FILE.npz (arrays for NumPy) or FILE.jsonl");
+  // A line's own number has that name.
+  const std::string sample = Written(
+      ".pbtxt",
+      "feed { name: \"x\" dims: [-1, 2] }\nop { type: \"relu\" in { slot: "
+      "\"X\" var: \"x\" } out { slot: \"Out\" var: \"sample\" } }\n"
+      "output: \"sample\"\n");
+  const std::string two = with("x", "2, 2");
+  ExpectError(
+      Halftone({"predict", sample, "--data", two, "-o", Temp(".jsonl")}), 2,
+      ".jsonl: an output is called sample, as the number");
+  EXPECT_EQ(Halftone({"predict", sample, "--data", two, "-o", Temp(".npz")})
+                .exit_code(),
+            0);
   ExpectError(Halftone({"predict", model, "--data", data, "--best"}), 2,
               "predict --best: ");
   ExpectError(Halftone({"predict",

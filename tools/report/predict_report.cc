@@ -28,7 +28,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using runtime::PredictedValue;
 
-constexpr int64_t kMostValues = 16;  // of a sample, that are shown
+constexpr int64_t kMostValues = 16;   // of a sample, that are shown
+constexpr char kSample[] = "sample";  // in a line, its number
 
 std::string TypeText(const PredictedValue& value) {
   return absl::StrCat(PrintableName(value.name), " ", Name(value.dtype), "[",
@@ -260,7 +261,7 @@ std::string JsonLines(const runtime::Predictions& predictions) {
   }
   if (of_samples.empty()) return text;
   for (int64_t s = 0; s < predictions.samples; ++s) {
-    absl::StrAppend(&text, "{\"sample\":", s);
+    absl::StrAppend(&text, "{\"", kSample, "\":", s);
     for (const auto& [name, elements] : of_samples) {
       absl::StrAppend(&text, ",", name, ":");
       elements.Append(s, &text);
@@ -335,6 +336,18 @@ absl::StatusOr<bool> WantsNpz(const std::string& path) {
   if (absl::EndsWith(path, ".jsonl")) return false;
   return UsageError("-o ", path, ": expected FILE.npz (arrays for NumPy) or ",
                     "FILE.jsonl (a line for each sample)");
+}
+
+absl::Status CheckPredictFile(const std::string& path,
+                              absl::Span<const std::string> outputs) {
+  HT_ASSIGN_OR_RETURN(const bool npz, WantsNpz(path));
+  const bool taken =
+      std::find(outputs.begin(), outputs.end(), kSample) != outputs.end();
+  if (npz || !taken) return absl::OkStatus();
+  return UsageError(
+      "-o ", path, ": an output is called ", kSample,
+      ", as the number of a line's sample is; write FILE.npz, or ",
+      "rename it in the model");
 }
 
 absl::StatusOr<std::string> PredictFile(runtime::Predictions predictions,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "graph/ir/program.h"
 #include "runtime/train/predict.h"
 
@@ -39,6 +40,10 @@ std::string PredictJson(const runtime::Predictions& predictions,
 // each sample; before them one for what is of no sample). Other names are
 // refused (kUsage); the first says whether it is to be .npz.
 absl::StatusOr<bool> WantsNpz(const std::string& path);
+// Whether a file of that name can hold outputs of these names: in a line of
+// .jsonl `sample` is its number. Errors: kUsage.
+absl::Status CheckPredictFile(const std::string& path,
+                              absl::Span<const std::string> outputs);
 absl::StatusOr<std::string> PredictFile(runtime::Predictions predictions,
                                         const std::string& path);
 
