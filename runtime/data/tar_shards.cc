@@ -29,11 +29,13 @@ namespace {
 // Bytes of a label that are looked at.
 constexpr int64_t kMostLabel = 40;
 
-// Where a picture lies; its name is that of a member, never a path of ours.
+// Where a picture lies, and its name in TarImages::names_: that of a member,
+// never a path of ours.
 struct Member {
   int32_t shard = 0;
   int32_t label = 0;
   int64_t offset = 0, size = 0;
+  int64_t name = 0;
   uint64_t key = 0;
 };
 
@@ -47,8 +49,8 @@ class TarImages : public ImageSource {
   int64_t Label(int64_t index) const override { return members_[index].label; }
   std::string Name(int64_t index) const override {
     const Member& member = members_[index];
-    return absl::StrCat(shards_[member.shard]->path(), ": member at byte ",
-                        member.offset);
+    return absl::StrCat(shards_[member.shard]->path(), ": member ",
+                        &names_[member.name]);
   }
   uint64_t Key(int64_t index) const override { return members_[index].key; }
   absl::StatusOr<absl::string_view> Read(int64_t index,
@@ -63,6 +65,7 @@ class TarImages : public ImageSource {
  private:
   std::vector<std::unique_ptr<DataFile>> shards_;
   std::vector<Member> members_;
+  std::string names_;  // each ends with a 0
 };
 
 // What has one key so far.
@@ -206,6 +209,8 @@ absl::Status TarImages::AddShard(const std::string& path) {
     sample.picture.key =
         KeyOfImage(absl::StrCat(sample.picture_name, " ", sample.picture.size),
                    sample.label);
+    sample.picture.name = static_cast<int64_t>(names_.size());
+    names_.append(sample.picture_name.c_str(), sample.picture_name.size() + 1);
     members_.push_back(sample.picture);
     return absl::OkStatus();
   };
