@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
@@ -38,8 +39,10 @@ absl::StatusOr<ImageSplits> OpenFileList(const std::string& place,
         label > std::numeric_limits<int32_t>::max()) {
       return ModelError(place, ":", number,
                         ": expected a path and a label (a number from 0), ",
-                        "found \"", absl::CHexEscape(line.substr(0, 100)),
-                        "\"");
+                        "found \"", absl::CHexEscape(line.substr(0, 100)), "\"",
+                        absl::StrContains(line, '#')
+                            ? "; a comment has a line of its own"
+                            : "");
     }
     images->Add(absl::StripTrailingAsciiWhitespace(line.substr(0, blank)),
                 label);

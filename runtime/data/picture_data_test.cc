@@ -166,6 +166,9 @@ TEST_F(PictureDataTest, FileList) {
   Write("bad.txt", "a.png 1\nb.png\n");
   ExpectError(Open("filelist:" + root_ + "/bad.txt").status(),
               "bad.txt:2: expected a path and a label");
+  Write("bad.txt", "a.png 1 # one\n");
+  ExpectError(Open("filelist:" + root_ + "/bad.txt").status(),
+              "; a comment has a line of its own");
   Write("none.txt", "#\n");
   ExpectError(Open("filelist:" + root_ + "/none.txt").status(), "found none");
   Write("gone.txt", "not/there.png 1\n");
