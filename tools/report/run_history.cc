@@ -155,6 +155,11 @@ absl::Status ReadMetrics(const std::string& path, RunHistory* history) {
     HT_ASSIGN_OR_RETURN(
         const nlohmann::json json,
         ParseJson(line.data(), absl::StrCat(path, ":", number)));
+    if (!json.is_object()) {
+      return ModelError(path, ":", number, ": expected an event, a JSON ",
+                        "object, found ", json.type_name(),
+                        "; take the line out");
+    }
     reader.Add(json);
   }
   if (!file.eof()) {
@@ -231,6 +236,13 @@ absl::StatusOr<RunHistory> ReadRunHistory(const std::string& directory) {
   const std::string& base = history.directory;
   HT_RETURN_IF_ERROR(ReadMetrics(base + "/metrics.jsonl", &history));
   HT_ASSIGN_OR_RETURN(history.summary, ReadIfThere(base + "/summary.json"));
+  const auto schema = history.summary.find("schema");
+  if (history.summary.is_object() && schema != history.summary.end() &&
+      *schema != 1) {
+    return ModelError(base, "/summary.json: schema: expected 1, found ",
+                      schema->dump().substr(0, 40),
+                      ": another release wrote it; report it with that one");
+  }
   HT_ASSIGN_OR_RETURN(history.failure, ReadIfThere(base + "/failure.json"));
   return history;
 }

@@ -106,6 +106,19 @@ TEST(RunHistory, ReadsEventsAndLeavesTheLastHalfLine) {
   EXPECT_TRUE(run.summary.is_null());
 }
 
+TEST(RunHistory, RefusesWhatIsNoRunOfOurs) {
+  const auto error_of = [](const std::string& metrics,
+                           const std::string& summary) {
+    return std::string(
+        ReadRunHistory(NewRun(metrics, summary)).status().message());
+  };
+  EXPECT_THAT(error_of("5\n", ""),
+              HasSubstr("metrics.jsonl:1: expected an event"));
+  EXPECT_THAT(error_of(StepLine(1, "2"), "{\"schema\": 9}"),
+              HasSubstr("summary.json: schema: expected 1, found 9"));
+  EXPECT_EQ(error_of(StepLine(1, "2"), "{\"schema\": 1}"), "");
+}
+
 // What f16 holds has been flushed before it was looked at.
 TEST(RunHistory, SumsWhatF16Makes0) {
   const auto line = [](int step, const char* name, const char* dtype) {
