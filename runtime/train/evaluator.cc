@@ -65,10 +65,11 @@ absl::Status Evaluator::ReadOne(int64_t ticket, const OnStep& on_step,
 
 EvalReport Evaluator::ReportOf(const std::vector<double>& totals) const {
   EvalReport report;
-  report.samples = totals[1];
-  const auto mean = [&report](double sum) {
-    return report.samples > 0 ? sum / report.samples
-                              : std::numeric_limits<double>::quiet_NaN();
+  report.samples = static_cast<double>(samples());
+  // What the loss is a mean over: labels, of which a sample may have many.
+  const double labels = totals[1];
+  const auto mean = [labels](double sum) {
+    return labels > 0 ? sum / labels : std::numeric_limits<double>::quiet_NaN();
   };
   report.loss = mean(totals[0]);
   size_t next = 2;

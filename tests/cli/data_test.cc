@@ -271,6 +271,33 @@ TEST_F(DataTest, VerifyOfWhatIsNoPicture) {
   EXPECT_THAT(wrong.err, HasSubstr("nothing to verify"));
 }
 
+// A block of tokens is a sample, whatever it has of labels.
+TEST_F(DataTest, EvalCountsSamples) {
+  Write("lm.pbtxt", R"(
+    format: 1
+    feed { name: "input_ids" dtype: I64 dims: [-1, 4] }
+    feed { name: "label" dtype: I64 dims: [-1, 4] }
+    param { name: "emb" dims: [8, 8] init { normal { std: 0.1 } } }
+    op { type: "lookup_table_v2" in { slot: "W" var: "emb" }
+         in { slot: "Ids" var: "input_ids" } out { slot: "Out" var: "e" } }
+    op { type: "softmax_with_cross_entropy" in { slot: "Logits" var: "e" }
+         in { slot: "Label" var: "label" } out { slot: "Loss" var: "ce" } }
+    op { type: "mean" in { slot: "X" var: "ce" } out { slot: "Out" var: "l" } }
+    loss { var: "l" mean_over: "ce" }
+  )");
+  Write("t/train.bin", std::string(34, '\0'));
+  Write("t/val.bin", std::string(26, '\0'));
+  const std::string data = "tokens:" + root_ + "/t/train.bin";
+  const Result run =
+      Halftone({"run", root_ + "/lm.pbtxt", "--data", data, "--set",
+                "optimizer.sgd=", "--batch-size", "2", "--out", root_ + "/lm"});
+  ASSERT_EQ(run.exit_code(), 0) << run.err;
+  const Result eval =
+      Halftone({"eval", root_ + "/lm", "--data", data, "--json"});
+  ASSERT_EQ(eval.exit_code(), 0) << eval.err;
+  EXPECT_EQ(json::parse(eval.out)["samples"], 3);
+}
+
 TEST_F(DataTest, EvalOfALossThatIsNoNumber) {
   const std::string header =
       R"({"w":{"data_offsets":[0,6144],"dtype":"F32","shape":[768,2]}})";
