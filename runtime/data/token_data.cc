@@ -316,9 +316,10 @@ absl::StatusOr<std::shared_ptr<const DataFile>> OpenFile(
   HT_ASSIGN_OR_RETURN(std::shared_ptr<const DataFile> file,
                       DataFile::Open(path));
   if (file->size() % width != 0) {
-    return ModelError(path, ": ", file->size(),
-                      " bytes: expected a multiple of ", width, ", u",
-                      8 * width, " numbers; take a file of those",
+    return ModelError(path, ": ", WithCommas(file->size()),
+                      file->size() == 1 ? " byte" : " bytes",
+                      ": expected a multiple of ", width, ", u", 8 * width,
+                      " numbers; take a file of those",
                       width == 2 ? ", or one of u32 numbers called .u32" : "");
   }
   return file;

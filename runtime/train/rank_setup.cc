@@ -174,8 +174,8 @@ absl::Status CheckRank(Rank& rank, bool train) {
     rank.sampler.size = data.train->size();
     if (Sampler(rank.sampler).steps_per_epoch() == 0) {
       return ModelError(
-          "train.tail drop: the data has ", WithCommas(rank.sampler.size),
-          " training samples, none for each of ",
+          "train.tail drop: the data has ",
+          Count(rank.sampler.size, "training sample"), ", none for each of ",
           std::max<int64_t>(rank.sampler.shards, rank.sampler.world_size),
           " ranks or shards; use fewer, or tail exact");
     }
@@ -416,8 +416,8 @@ absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
   HT_RETURN_IF_ERROR(CheckShards(dist, world_size));
   if (batch > samples) {
     return ModelError("train.batch_size ", WithCommas(batch), ": the data has ",
-                      WithCommas(samples),
-                      " training samples; expected at most that: set it in ",
+                      Count(samples, "training sample"),
+                      "; expected at most that: set it in ",
                       "the strategy or with --batch-size");
   }
   return batch;

@@ -143,8 +143,9 @@ std::string SkippedText(const RunHistory& run) {
   int64_t skipped = 0;
   for (const auto& bucket : run.skipped.buckets()) skipped += bucket.count;
   if (skipped == 0 || skipped < kManySkipped * run.last_step) return "";
-  return absl::StrCat(WithCommas(skipped), " of ", WithCommas(run.last_step),
-                      " steps were skipped");
+  return absl::StrCat(WithCommas(skipped), " of ",
+                      runtime::Count(run.last_step, "step"),
+                      skipped == 1 ? " was" : " were", " skipped");
 }
 
 std::string ScaleText(const RunHistory& run, const proto::Amp& amp) {

@@ -104,7 +104,7 @@ TEST(RunVerdict, SaysWhy) {
       "use_dynamic_loss_scaling: true init_loss_scaling: 32768 "
       "min_loss_scaling: 1 }");
   run.skipped.Add(3, 1);
-  EXPECT_THAT(Of(run), HasSubstr("1 of 4 steps were skipped; the loss scale is "
+  EXPECT_THAT(Of(run), HasSubstr("1 of 4 steps was skipped; the loss scale is "
                                  "at its least, 1; 50 %"));
   run.flushed = {{"w.grad", {1000, 1}}};
   EXPECT_THAT(Of(run), Not(HasSubstr("in f16")));
