@@ -35,6 +35,7 @@ struct Result {
 // there are instructions for that, or pairs of bf16.
 enum class Product { kFloats, kFusedFloats, kPairs };
 
+// sum += x * y.
 template <Product kProduct, typename Vector>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddProduct(const Vector& x,
                                                     const Vector& y,
