@@ -151,9 +151,14 @@ TEST(RunHistory, SaysWhatIsWrong) {
   const std::string summary = NewRun("", "[1,");
   EXPECT_THAT(std::string(ReadRunHistory(summary).status().message()),
               HasSubstr("summary.json"));
+  for (const char* line : {"1\n", "[]\n"}) {
+    const std::string other = NewRun(StepLine(1, "1") + line, "");
+    EXPECT_THAT(std::string(ReadRunHistory(other).status().message()),
+                HasSubstr("metrics.jsonl:2: expected an event"));
+  }
   // Of the wrong kinds: left out.
   const RunHistory odd =
-      MustRead(NewRun("1\n[]\n{\"event\":\"step\",\"step\":\"x\"}\n"
+      MustRead(NewRun("{\"event\":\"step\",\"step\":\"x\"}\n"
                       "{\"event\":\"step\",\"step\":1,\"loss\":[],\"ms\":3}\n",
                       "[1]"));
   EXPECT_TRUE(odd.series.empty());
