@@ -75,18 +75,26 @@ class LayoutChooser {
   bool IsReadInRegion(ValueId value, const Use& use) const {
     return IsAble(use.op) && LaysOut(block_.op(use.op), value);
   }
-  // The op that made the value of one whose bytes its region has: a transpose.
+  // Whether the value was made, by a transpose, of one whose bytes its region
+  // takes.
   bool IsMovedIn(ValueId value) const {
     const OpId producer = block_.value(value).op();
     return producer.valid() &&
-           MovesChannels(block_.op(producer), Layout::kChannelsLast);
+           CanMove(block_.op(producer), Layout::kChannelsLast);
+  }
+  // Whether the op is a transpose that the kernel set can do without.
+  bool CanMove(const Op& op, Layout to) const {
+    return MovesChannels(op, to) &&
+           kernels_.Has("move_channels", {block_.dtype(op.in(0))},
+                        to == Layout::kRowMajor ? Layout::kChannelsLast
+                                                : Layout::kRowMajor);
   }
   // Whether the reader takes the value as the region has it, or only its dims:
   // not of the operand whose layout a kernel is chosen by.
   bool TakesAnyLayout(ValueId value, const Use& use) const {
     if (IsReadInRegion(value, use)) return true;
     const Op& op = block_.op(use.op);
-    if (MovesChannels(op, Layout::kRowMajor)) return true;
+    if (CanMove(op, Layout::kRowMajor)) return true;
     return use.position > 0 &&
            op.schema->inputs()[op.inputs.SlotOf(use.position)].shape_only();
   }
@@ -272,7 +280,7 @@ absl::Status LayoutChooser::Convert(ValueId value) {
     HT_RETURN_IF_ERROR(ConvertFor(value, uses, inside));
   }
   for (const Use& use : uses) {
-    if (inside && MovesChannels(block_.op(use.op), Layout::kRowMajor)) {
+    if (inside && CanMove(block_.op(use.op), Layout::kRowMajor)) {
       HT_RETURN_IF_ERROR(MoveOut(use.op));
     }
   }
