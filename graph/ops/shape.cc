@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/channel_axes.h"
+#include "graph/base/layout.h"
 #include "graph/ops/grad_helpers.h"
 #include "graph/ops/infer_helpers.h"
 #include "graph/ops/register_all.h"
@@ -243,11 +245,13 @@ void RegisterConvertLayout(OpRegistry& registry) {
 absl::Status InferMoveChannels(InferContext& c) {
   HT_RETURN_IF_ERROR(ExpectWord(c, "to", {"row_major", "channels_last"}));
   HT_RETURN_IF_ERROR(ExpectRank(c, "X", 4, "an image"));
-  const Dims& x = c.Input("X").dims;
-  const bool to_last = c.Str("to") == "channels_last";
-  c.SetOutput("Out", to_last ? Dims{x[0], x[3], x[1], x[2]}
-                             : Dims{x[0], x[2], x[3], x[1]});
-  c.SetOutputLayout("Out", to_last ? Layout::kChannelsLast : Layout::kRowMajor);
+  const Layout to = c.Str("to") == Name(Layout::kRowMajor)
+                        ? Layout::kRowMajor
+                        : Layout::kChannelsLast;
+  Dims out;
+  for (int64_t axis : ChannelAxes(to)) out.push_back(c.Input("X").dims[axis]);
+  c.SetOutput("Out", std::move(out));
+  c.SetOutputLayout("Out", to);
   return absl::OkStatus();
 }
 

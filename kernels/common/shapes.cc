@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/channel_axes.h"
 #include "graph/base/dtype.h"
 #include "graph/base/layout.h"
 #include "graph/ops/infer_helpers.h"
@@ -141,8 +142,8 @@ namespace {
 
 std::vector<int64_t> AxisOf(const BoundOp& op) {
   if (op.type() == "transpose") return op.Ints("axis");
-  return op.Str("to") == "row_major" ? std::vector<int64_t>{0, 2, 3, 1}
-                                     : std::vector<int64_t>{0, 3, 1, 2};
+  const bool rows = op.Str("to") == Name(Layout::kRowMajor);
+  return ChannelAxes(rows ? Layout::kRowMajor : Layout::kChannelsLast);
 }
 
 }  // namespace

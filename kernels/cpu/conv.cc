@@ -212,32 +212,31 @@ bool MakesGarbage(const ConvOp& conv) {
   return conv.image_desc.dtype == DType::kBF16 && width.image < width.stride;
 }
 
-void AddDepthwiseGradFilter(KernelRegistry& registry, bool before_onednn) {
-  Candidate candidate = DepthwiseGradFilterCandidate();
-  candidate.supports = [before_onednn,
-                        supported = candidate.supports](const BoundOp& op) {
-    return HasDepthwiseGradFilter(ConvOp::Of(op)) != before_onednn &&
-           supported(op);
-  };
-  const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
-  for (const DType t : dtypes) {
-    for (const DType made : dtypes) {
-      registry.Add("conv2d_grad_filter", {t, made}, Layout::kChannelsLast,
-                   candidate);
-    }
-  }
-}
-
 void AddGradFilter(KernelRegistry& registry, const std::string& op) {
-  for (Candidate& candidate : ConvCandidates(GradFilter)) {
-    candidate.supports = [supported = candidate.supports](const BoundOp& op) {
-      return !MakesGarbage(ConvOp::Of(op)) && supported(op);
-    };
-    AddForSchema(registry, op, candidate);
+  for (const Candidate& candidate : ConvCandidates(GradFilter)) {
+    AddForSchema(registry, op, OnlyWhere(candidate, [](const ConvOp& conv) {
+                   return !MakesGarbage(conv);
+                 }));
   }
 }
 
 }  // namespace
+
+Candidate OnlyWhere(const Candidate& candidate,
+                    const std::function<bool(const ConvOp&)>& holds) {
+  Candidate part = candidate;
+  part.supports = [holds, supported = candidate.supports](const BoundOp& op) {
+    return holds(ConvOp::Of(op)) && supported(op);
+  };
+  return part;
+}
+
+bool IsDepthwise(const ConvOp& conv) {
+  const ConvShape& shape = conv.shape;
+  return shape.channels == 1 && shape.filters == 1 && shape.groups > 1 &&
+         conv.image_desc.elements() > 0 && conv.result_desc.elements() > 0 &&
+         conv.filter_desc.elements() > 0;
+}
 
 bool HasDepthwiseGradFilter(const ConvOp& conv) {
   for (const ConvDim& dim : conv.shape.volume) {
@@ -287,7 +286,7 @@ void RegisterCpuConv(KernelRegistry& registry) {
   RegisterCpuConvLines(registry, /*before_onednn=*/true);
   RegisterCpuConvWinograd(registry);
   RegisterCpuConvPacked(registry, /*before_onednn=*/true);
-  AddDepthwiseGradFilter(registry, /*before_onednn=*/true);
+  RegisterCpuConvDepthwise(registry, /*before_onednn=*/true);
   for (const std::string conv : {"conv1d", "conv2d", "conv3d"}) {
     AddConv(registry, conv, Forward);
     AddConv(registry, conv + "_transpose", Transpose);
@@ -297,7 +296,7 @@ void RegisterCpuConv(KernelRegistry& registry) {
   AddConv(registry, "depthwise_conv2d", Forward);
   AddConv(registry, "depthwise_conv2d_transpose", Transpose);
   RegisterCpuConvPacked(registry, /*before_onednn=*/false);
-  AddDepthwiseGradFilter(registry, /*before_onednn=*/false);
+  RegisterCpuConvDepthwise(registry, /*before_onednn=*/false);
   RegisterCpuConvLines(registry, /*before_onednn=*/false);
   RegisterCpuConvProduct(registry);
   RegisterCpuConvReference(registry);

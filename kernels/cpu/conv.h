@@ -2,6 +2,8 @@
 #ifndef HALFTONE_KERNELS_CPU_CONV_H_
 #define HALFTONE_KERNELS_CPU_CONV_H_
 
+#include <functional>
+
 #include "kernels/common/conv_shape.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/kernel_registry.h"
@@ -30,11 +32,21 @@ std::vector<Candidate> ConvCandidates(const MakeOnednnSpec& make);
 void RegisterCpuConvTiles(KernelRegistry& registry);    // conv_tiles.cc
 void RegisterCpuConvProduct(KernelRegistry& registry);  // conv_product.cc
 
+// The candidate for those of what it supports of which `holds` is true.
+Candidate OnlyWhere(const Candidate& candidate,
+                    const std::function<bool(const ConvOp&)>& holds);
+
+// ---- Depthwise ones, of our own: where the library is slow, or where it is
+// not.
+
+// Whether each channel has a filter of its own, and there are elements.
+bool IsDepthwise(const ConvOp& conv);
 // Whether the library has code of its own for the gradient of a depthwise
 // filter: for others its loops take 5 to 40 times as long as ours.
 bool HasDepthwiseGradFilter(const ConvOp& conv);
-// Adds "lines" for depthwise convolutions of row-major images: where oneDNN is
-// slow, or where it is not.
+// "depthwise", gradients of filters, of channels-last images:
+// conv_depthwise_filter.cc; "lines", of row-major ones: conv_lines.cc.
+void RegisterCpuConvDepthwise(KernelRegistry& registry, bool before_onednn);
 void RegisterCpuConvLines(KernelRegistry& registry, bool before_onednn);
 
 }  // namespace kernels

@@ -15,6 +15,7 @@
 #include "kernels/common/conv_shape.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/common/pool_shape.h"
+#include "kernels/cpu/conv.h"
 #include "kernels/cpu/conv_packed.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
@@ -417,31 +418,33 @@ class DepthwiseGradFilter {
   int64_t lines_ = 1;  // of OutputGrad that go by at a time
 };
 
-bool IsDepthwiseLast(const ConvOp& conv) {
-  for (const TensorDesc* image : {&conv.image_desc, &conv.result_desc}) {
-    if (image->layout != Layout::kChannelsLast || image->rank() != 4 ||
-        image->elements() == 0) {
-      return false;
-    }
-  }
-  const ConvShape& shape = conv.shape;
-  return shape.channels == 1 && shape.filters == 1 && shape.groups >= Lanes() &&
-         conv.filter_desc.elements() > 0;
+bool IsTaken(const BoundOp& op) {
+  const ConvOp conv = ConvOp::Of(op);
+  return IsDepthwise(conv) && conv.shape.groups >= Lanes() &&
+         conv.image_desc.layout == Layout::kChannelsLast &&
+         conv.result_desc.layout == Layout::kChannelsLast;
 }
 
 }  // namespace
 
-Candidate DepthwiseGradFilterCandidate() {
+void RegisterCpuConvDepthwise(KernelRegistry& registry, bool before_onednn) {
   Candidate candidate = MakeCandidate(
       "depthwise", [](const BoundOp& op) { return DepthwiseGradFilter(op); });
-  candidate.supports = [](const BoundOp& op) {
-    return IsDepthwiseLast(ConvOp::Of(op));
-  };
+  candidate.supports = IsTaken;
   candidate.workspace_bytes = [](const BoundOp& op) {
     return DepthwiseGradFilter(op).WorkspaceFloats(op.context().threads) *
            static_cast<int64_t>(sizeof(float));
   };
-  return candidate;
+  candidate = OnlyWhere(candidate, [before_onednn](const ConvOp& conv) {
+    return HasDepthwiseGradFilter(conv) != before_onednn;
+  });
+  const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+  for (const DType t : dtypes) {
+    for (const DType made : dtypes) {
+      registry.Add("conv2d_grad_filter", {t, made}, Layout::kChannelsLast,
+                   candidate);
+    }
+  }
 }
 
 }  // namespace kernels

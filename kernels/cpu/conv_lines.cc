@@ -41,11 +41,16 @@ int64_t FloorDiv(int64_t a, int64_t b) {
 }
 
 // How a line of a source of `size` pixels is copied for the windows of
-// `phases`: as `parts` lines of every parts-th pixel.
+// `phases`: as `parts` lines of every parts-th pixel, those that no window sees
+// left out, as one that is infinite would make a NaN of a sum's zeros.
 class PaddedLine {
  public:
   PaddedLine(int64_t size, absl::Span<const Phase> phases)
-      : size_(size), parts_(phases.empty() ? 1 : phases[0].source_step) {
+      : parts_(phases.empty() ? 1 : phases[0].source_step) {
+    for (const Phase& phase : phases) {
+      if (phase.at.empty()) continue;
+      size_ = std::max(size_, std::min(size, phase.SourceEnd()));
+    }
     int64_t end = CeilDiv(size_, parts_);
     for (const Phase& phase : phases) {
       for (const int64_t at : phase.at) {
@@ -63,10 +68,9 @@ class PaddedLine {
     return (at - i * parts_) * stride_ + before_ + i;
   }
 
-  // `line` holds size_ floats, unless they are there.
+  // `to` is zero where it never was copied to; `line` holds a source's line.
   void Copy(DType dtype, const void* from, int64_t begin, float* line,
             float* to) const {
-    std::fill_n(to, floats(), 0.0f);
     if (parts_ == 1 && dtype != DType::kF32) {
       LoadBlock(dtype, from, begin, size_, to + before_);
       return;
@@ -83,10 +87,9 @@ class PaddedLine {
     }
   }
 
-  int64_t size() const { return size_; }
-
  private:
-  int64_t size_, parts_, before_ = 0, stride_ = 0;
+  int64_t size_ = 0;  // what is copied
+  int64_t parts_, before_ = 0, stride_ = 0;
 };
 
 // A line of the source, and the taps that see it.
@@ -155,11 +158,6 @@ struct LineConv {
         width(conv.shape.volume[2]) {}
 
   int64_t taps() const { return depth.filter * height.filter * width.filter; }
-  int64_t images() const { return conv.shape.samples * channels; }
-  static int64_t Pixels(const ConvDim& d, const ConvDim& h, const ConvDim& w,
-                        bool image) {
-    return image ? d.image * h.image * w.image : d.result * h.result * w.result;
-  }
 
   ConvOp conv;
   int64_t channels;
@@ -189,9 +187,10 @@ class LinesConv : private LineConv {
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    float* const filter = static_cast<float*>(buffers.workspace);
-    float* const bias = filter + channels * taps();
-    ToFloat(dtype_, buffers.inputs[conv.filter], filter, channels * taps());
+    float* const own = static_cast<float*>(buffers.workspace);
+    float* const bias = own + channels * taps();
+    const float* const filter = LoadBlock(dtype_, buffers.inputs[conv.filter],
+                                          0, channels * taps(), own);
     if (conv.bias >= 0) {
       ToFloat(bias_dtype_, buffers.inputs[conv.bias], bias, channels);
     } else {
@@ -199,9 +198,10 @@ class LinesConv : private LineConv {
     }
     const void* const from =
         buffers.inputs[forward_ ? conv.image : conv.result];
-    ForTasksWithScratch(stream.threads(), images(), 1, bias + channels,
-                        ScratchFloats(),
+    ForTasksWithScratch(stream.threads(), conv.shape.samples * channels, 1,
+                        bias + channels, ScratchFloats(),
                         [&](int64_t begin, int64_t end, float* scratch) {
+                          std::fill_n(scratch, ImagesFloats(), 0.0f);
                           for (int64_t i = begin; i < end; ++i) {
                             const int64_t c = i % channels;
                             MakeImage(from, i, filter + c * taps(), bias[c],
@@ -218,12 +218,13 @@ class LinesConv : private LineConv {
     return forward_ ? dim.result : dim.image;
   }
   int64_t SourceLines() const { return source(depth) * source(height); }
+  int64_t ImagesFloats() const { return SourceLines() * padded_.floats(); }
   int64_t LineFloats() const {
     return std::max(source(width), RoundUp(result(width)));
   }
   // The source's lines, one that is copied or made, and one of the result.
   int64_t ScratchFloats() const {
-    return SourceLines() * padded_.floats() + LineFloats() + result(width);
+    return ImagesFloats() + LineFloats() + result(width);
   }
   // Where position `i` of the result sees the source along a dim; -1: nowhere.
   int64_t SeenAt(const ConvDim& dim, int64_t i, int64_t tap) const {
@@ -234,7 +235,7 @@ class LinesConv : private LineConv {
 
   void MakeImage(const void* from, int64_t image, const float* filter,
                  float bias, float* scratch, void* to) const {
-    float* const line = scratch + SourceLines() * padded_.floats();
+    float* const line = scratch + ImagesFloats();
     float* const out = line + LineFloats();
     for (int64_t l = 0; l < SourceLines(); ++l) {
       padded_.Copy(dtype_, from, (image * SourceLines() + l) * source(width),
@@ -338,6 +339,7 @@ class LinesGradFilter : private LineConv {
     ForTasksWithScratch(stream.threads(), channels, 1, buffers.workspace,
                         ScratchFloats(),
                         [&](int64_t begin, int64_t end, float* scratch) {
+                          std::fill_n(scratch, PaddedFloats(), 0.0f);
                           for (int64_t c = begin; c < end; ++c) {
                             MakeFilter(buffers, c, scratch);
                           }
@@ -350,9 +352,11 @@ class LinesGradFilter : private LineConv {
   int64_t ImageLines() const { return depth.image * height.image; }
   int64_t GradLines() const { return depth.result * height.result; }
   int64_t GradFloats() const { return RoundUp(width.result); }
+  int64_t PaddedFloats() const {
+    return ImageLines() * padded_.floats() + GradLines() * GradFloats();
+  }
   int64_t ScratchFloats() const {
-    return ImageLines() * padded_.floats() + GradLines() * GradFloats() +
-           width.image + taps();
+    return PaddedFloats() + width.image + taps();
   }
 
   void MakeFilter(const Buffers& buffers, int64_t c, float* scratch) const {
@@ -374,7 +378,6 @@ class LinesGradFilter : private LineConv {
             LoadBlock(conv.result_desc.dtype, buffers.inputs[conv.result],
                       begin, width.result, to);
         if (grad != to) std::copy_n(grad, width.result, to);
-        std::fill(to + width.result, to + GradFloats(), 0.0f);
       }
       AddImage(scratch, grads, sums);
     }
@@ -412,27 +415,21 @@ class LinesGradFilter : private LineConv {
   std::vector<int64_t> at_;  // of the taps of a line
 };
 
-// Of row-major images with elements, and a filter for each channel.
-bool IsOfLines(const BoundOp& op) {
+bool IsTaken(const BoundOp& op) {
   const ConvOp conv = ConvOp::Of(op);
   constexpr int64_t kMostStride = 32;
-  for (const TensorDesc* image : {&conv.image_desc, &conv.result_desc}) {
-    if (image->layout != Layout::kRowMajor || image->elements() == 0) {
-      return false;
-    }
-  }
   for (const ConvDim& dim : conv.shape.volume) {
     if (dim.stride > kMostStride) return false;
   }
-  return conv.shape.channels == 1 && conv.shape.filters == 1 &&
-         conv.shape.groups > 1 && conv.filter_desc.elements() > 0;
+  return IsDepthwise(conv) && conv.image_desc.layout == Layout::kRowMajor &&
+         conv.result_desc.layout == Layout::kRowMajor;
 }
 
 template <typename Kernel>
 Candidate LinesCandidate() {
   Candidate candidate =
       MakeCandidate("lines", [](const BoundOp& op) { return Kernel(op); });
-  candidate.supports = IsOfLines;
+  candidate.supports = IsTaken;
   candidate.workspace_bytes = [](const BoundOp& op) {
     return Kernel(op).WorkspaceFloats(op.context().threads) *
            static_cast<int64_t>(sizeof(float));
@@ -440,21 +437,13 @@ Candidate LinesCandidate() {
   return candidate;
 }
 
-// The candidate where the library takes several times as long, or where it does
-// not.
-Candidate Where(bool is_slow, const Candidate& candidate) {
-  Candidate part = candidate;
-  part.supports = [is_slow](const BoundOp& op) {
-    const ConvOp conv = ConvOp::Of(op);
-    const auto& dims = conv.shape.volume;
-    const bool slow =
-        conv.computed == ConvResult::kFilter
-            ? !HasDepthwiseGradFilter(conv)
-            : std::any_of(std::begin(dims), std::end(dims),
-                          [](const ConvDim& dim) { return dim.dilation > 1; });
-    return slow == is_slow && IsOfLines(op);
-  };
-  return part;
+// Of images of two dims: whether the library takes several times as long.
+bool IsSlowElsewhere(const ConvOp& conv) {
+  const auto& dims = conv.shape.volume;
+  return conv.computed == ConvResult::kFilter
+             ? !HasDepthwiseGradFilter(conv)
+             : std::any_of(std::begin(dims), std::end(dims),
+                           [](const ConvDim& dim) { return dim.dilation > 1; });
 }
 
 }  // namespace
@@ -473,8 +462,11 @@ void RegisterCpuConvLines(KernelRegistry& registry, bool before_onednn) {
         registry.Add(op, {t, made}, Layout::kRowMajor, candidate);
       }
     };
-    add("conv2d_grad_input", Where(before_onednn, conv));
-    add_grad_filter("conv2d_grad_filter", Where(before_onednn, grad_filter));
+    const auto here = [before_onednn](const ConvOp& op) {
+      return IsSlowElsewhere(op) == before_onednn;
+    };
+    add("conv2d_grad_input", OnlyWhere(conv, here));
+    add_grad_filter("conv2d_grad_filter", OnlyWhere(grad_filter, here));
     // The library knows images of two dims alone, and their forward passes.
     if (before_onednn) {
       for (const std::string op : {"conv1d", "conv3d"}) {

@@ -33,9 +33,6 @@ ConvOp GradFilterConvOf(const BoundOp& op);
 // cut to `parts`.
 int64_t EvenBlocks(int64_t parts, int64_t panels, int threads);
 
-// conv_depthwise_filter.cc:
-Candidate DepthwiseGradFilterCandidate();
-
 // Adds them, "packed": where oneDNN is slower, or where it is not.
 void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn);
 

@@ -64,10 +64,8 @@ OnednnSpec ConvProduct(const BoundOp& op) {
 }  // namespace
 
 void RegisterCpuConvProduct(KernelRegistry& registry) {
-  Candidate candidate = OnednnCandidate("product", ConvProduct);
-  candidate.supports = [supported = candidate.supports](const BoundOp& op) {
-    return IsProduct(ConvOp::Of(op)) && supported(op);
-  };
+  const Candidate candidate =
+      OnlyWhere(OnednnCandidate("product", ConvProduct), IsProduct);
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
   for (const DType t : dtypes) {
     registry.Add("conv2d", {t}, Layout::kChannelsLast, candidate);

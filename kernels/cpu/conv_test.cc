@@ -433,6 +433,29 @@ TEST(Convolution, FilterGradientsAreTheSameOnAnyThreads) {
       "depthwise");
 }
 
+// Between windows, and behind the last one.
+TEST(Convolution, WhatNoWindowSeesIsInNoSum) {
+  Values input(20, 1);
+  for (const int unseen : {2, 5, 8, 9}) {
+    input[unseen] = input[10 + unseen] = INFINITY;
+  }
+  KernelRun forward("conv1d");
+  forward.In("Input", F32({1, 2, 10}, input))
+      .In("Filter", F32({2, 1, 2}, Values(4, 1)))
+      .Attr("strides", Pair{3})
+      .Attr("groups", int64_t{2})
+      .Use("lines");
+  EXPECT_EQ(forward.Get("Output"), Values(6, 2));
+  KernelRun filter("conv1d_grad_filter");
+  filter.In("Input", F32({1, 2, 10}, input))
+      .In("OutputGrad", F32({1, 2, 3}, Values(6, 1)))
+      .Attr("strides", Pair{3})
+      .Attr("groups", int64_t{2})
+      .Attr("filter_w", Pair{2})
+      .Use("lines");
+  EXPECT_EQ(filter.Get("FilterGrad"), Values(4, 3));
+}
+
 // Rounding each of two halves of a sum would lose the small ones.
 TEST(Convolution, F16IsRoundedOnce) {
   Values input(64, 0.5);

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "graph/base/channel_axes.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_builder.h"
@@ -33,8 +34,7 @@ bool MovesChannels(const Op& op, Layout to) {
   for (int64_t& a : axis) {
     if (a < 0) a += static_cast<int64_t>(axis.size());
   }
-  return axis == (to == Layout::kRowMajor ? std::vector<int64_t>{0, 2, 3, 1}
-                                          : std::vector<int64_t>{0, 3, 1, 2});
+  return axis == ChannelAxes(to);
 }
 
 // Regions of ops that can be channels-last, as sets of the activations that
@@ -120,7 +120,7 @@ class LayoutChooser {
   absl::StatusOr<ValueId> AddConversion(ValueId value, Layout to,
                                         const Op& neighbour);
   // Makes of a transpose at a region's border one that moves no byte.
-  absl::Status MoveOut(OpId transpose);
+  void MoveOut(OpId transpose);
   void HoldInstead();
 
   Entry& entry_;
@@ -244,26 +244,10 @@ absl::StatusOr<ValueId> LayoutChooser::AddConversion(ValueId value, Layout to,
   return BuildValue(block_, builder);
 }
 
-absl::Status LayoutChooser::MoveOut(OpId transpose) {
-  const Op& op = block_.op(transpose);
-  const ValueId from = op.out(0);
-  const std::string name(block_.name(from));
-  OpBuilder builder(&block_, "move_channels");
-  builder.In("X", op.in(0))
-      .Attr("to", std::string(Name(Layout::kRowMajor)))
-      .Out("Out", absl::StrCat(name, ".moved"))
-      .At(Block::Before(transpose))
-      .Role(op.role)
-      .Why(op.decision)
-      .Line(op.line)
-      .Unique();
-  HT_ASSIGN_OR_RETURN(const ValueId moved, BuildValue(block_, builder));
-  InheritOrigins(block_.op(transpose),
-                 block_.mutable_op(block_.value(moved).op()));
-  ReplaceValue(block_, from, moved, held_);
-  block_.EraseOp(transpose);
-  block_.RenameValue(moved, name);
-  return absl::OkStatus();
+void LayoutChooser::MoveOut(OpId transpose) {
+  block_.mutable_op(transpose).attrs = Attrs();
+  block_.SetSchema(transpose, Ops().Find("move_channels"));
+  SetAttrOf(block_, transpose, "to", std::string(Name(Layout::kRowMajor)));
 }
 
 // Gives the readers on either side of the region's border what they take.
@@ -281,7 +265,7 @@ absl::Status LayoutChooser::Convert(ValueId value) {
   }
   for (const Use& use : uses) {
     if (inside && CanMove(block_.op(use.op), Layout::kRowMajor)) {
-      HT_RETURN_IF_ERROR(MoveOut(use.op));
+      MoveOut(use.op);
     }
   }
   return absl::OkStatus();

@@ -195,10 +195,8 @@ void Folder::TakeNarrowing(const Op& op, OpId narrowing) {
   block_.SetType(output, block_.type(narrow));
   const int attr = DTypeAttrOf(*op.schema);
   if (attr >= 0) {
-    AttrList attrs(op.attrs.begin(), op.attrs.end());
-    SetAttr(*op.schema, op.schema->attrs()[attr].name, block_.dtype(narrow),
-            &attrs);
-    block_.mutable_op(op.id).attrs = block_.program().Intern(std::move(attrs));
+    SetAttrOf(block_, op.id, op.schema->attrs()[attr].name,
+              block_.dtype(narrow));
   }
   ReplaceValue(block_, narrow, output, held_);
   InheritOrigins(cast, block_.mutable_op(op.id));

@@ -125,7 +125,7 @@ class TransposeFolder {
         std::is_sorted(both.begin(), both.end())) {
       return false;
     }
-    SetAttrOf(id, "axis", std::move(both));
+    SetAttrOf(block_, id, "axis", std::move(both));
     block_.SetInput(id, 0, block_.op(before).in(0));
     if (!IsDead(block_, block_.op(before), held_)) return true;
     InheritOrigins(block_.op(before), block_.mutable_op(id));
@@ -295,19 +295,13 @@ class TransposeFolder {
     if (shape.empty()) return false;
     block_.mutable_op(id).attrs = Attrs();
     block_.SetSchema(id, reshape_);
-    SetAttrOf(id, "shape", std::move(shape));
+    SetAttrOf(block_, id, "shape", std::move(shape));
     return true;
   }
 
-  void SetAttrOf(OpId id, absl::string_view name, AttrValue value) {
-    Op& op = block_.mutable_op(id);
-    AttrList attrs(op.attrs.begin(), op.attrs.end());
-    SetAttr(*op.schema, name, std::move(value), &attrs);
-    op.attrs = block_.program().Intern(std::move(attrs));
-  }
   // As one writes it: what is false is left out, so that equal products are.
   void SetFlag(OpId id, absl::string_view flag, bool value) {
-    if (value) return SetAttrOf(id, flag, true);
+    if (value) return SetAttrOf(block_, id, flag, true);
     Op& op = block_.mutable_op(id);
     const int index = op.schema->FindAttr(flag);
     AttrList attrs;

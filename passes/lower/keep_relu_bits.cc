@@ -125,10 +125,7 @@ void BitKeeper::ReadBits(OpId reader, OpId mask, int argument, ValueId bits) {
 }
 
 void BitKeeper::SetPattern(OpId fusion, absl::string_view pattern) {
-  Op& op = block_.mutable_op(fusion);
-  AttrList attrs(op.attrs.begin(), op.attrs.end());
-  SetAttr(*op.schema, "pattern", std::string(pattern), &attrs);
-  op.attrs = block_.program().Intern(std::move(attrs));
+  SetAttrOf(block_, fusion, "pattern", std::string(pattern));
 }
 
 absl::StatusOr<bool> BitKeeper::Run() {

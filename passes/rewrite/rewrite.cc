@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
@@ -85,6 +86,13 @@ OpBuilder MakeOp(Block& block, absl::string_view op_type, Role role) {
 absl::StatusOr<ValueId> BuildValue(Block& block, OpBuilder& builder) {
   HT_ASSIGN_OR_RETURN(const OpId op, builder.Build());
   return block.op(op).outputs.all()[0];
+}
+
+void SetAttrOf(Block& block, OpId op, absl::string_view name, AttrValue value) {
+  Op& of = block.mutable_op(op);
+  AttrList attrs(of.attrs.begin(), of.attrs.end());
+  SetAttr(*of.schema, name, std::move(value), &attrs);
+  of.attrs = block.program().Intern(std::move(attrs));
 }
 
 bool IsOp(const Block& block, OpId op, absl::string_view op_type) {

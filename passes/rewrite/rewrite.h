@@ -69,6 +69,9 @@ OpBuilder MakeOp(Block& block, absl::string_view op_type, Role role);
 // The op's only output value once it is built.
 absl::StatusOr<ValueId> BuildValue(Block& block, OpBuilder& builder);
 
+// Sets one attribute of the op, the others stay.
+void SetAttrOf(Block& block, OpId op, absl::string_view name, AttrValue value);
+
 // Whether the op is valid and of the type.
 bool IsOp(const Block& block, OpId op, absl::string_view op_type);
 // The value in a slot that holds one at most; invalid if it is absent.

@@ -42,6 +42,8 @@ struct DataFormat {
   // The member of `data verify --json` that has those whose names are the
   // data's own; "": names are ours, each is a member of the whole.
   absl::string_view facts_in = "";
+  // Whether what it has is for whatever feeds there are, also for none.
+  bool for_any_feeds = false;
 };
 absl::Span<const DataFormat> DataFormats();
 

@@ -88,12 +88,13 @@ std::string Describe(const FeedSpec& feed) {
 absl::Span<const DataFormat> DataFormats() {
   static constexpr DataFormat kFormats[] = {
       {"idx", "DIR", true, OpenIdx, nullptr, LookOverIdx},
-      {"npz", "FILE", true, OpenNpz, nullptr, LookOverNpz, "arrays"},
+      {"npz", "FILE", true, OpenNpz, nullptr, LookOverNpz, "arrays", true},
       {"imagefolder", "DIR", true, nullptr, OpenImageFolder},
       {"filelist", "FILE", true, nullptr, OpenFileList},
       {"tar", "PATTERN", true, nullptr, OpenTarShards},
       {"tokens", "FILE", true, OpenTokens, nullptr, LookOverTokens},
-      {"synthetic", "SAMPLES", false, OpenSynthetic},
+      {"synthetic", "SAMPLES", false, OpenSynthetic, nullptr, nullptr, "",
+       true},
   };
   return kFormats;
 }
@@ -132,10 +133,7 @@ absl::StatusOr<OpenedData> OpenData(absl::string_view source, Feeds feeds,
   std::string place;
   HT_ASSIGN_OR_RETURN(const DataFormat* const format,
                       FindDataFormat(source, &place));
-  // Arrays and noise are for whatever feeds there are, also for none.
-  const bool any_feeds =
-      format->open == OpenNpz || format->open == OpenSynthetic;
-  if (feeds.empty() && !any_feeds) {
+  if (feeds.empty() && !format->for_any_feeds) {
     OpenedData data;
     data.train = std::make_unique<NoFeeds>();
     return data;
