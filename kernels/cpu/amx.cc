@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/onednn.h"
 
 #ifdef HT_ISA_X86
 #include <cpuid.h>
@@ -166,8 +167,9 @@ bool AskForTiles() {
 bool FindAmx() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned kAmx = 1u << 22 | 1u << 24;  // of bf16, and tiles
-  return HasPairs() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
-         (d & kAmx) == kAmx && AskForTiles();
+  return HasPairs() && OnednnHasAmx() &&
+         __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kAmx) == kAmx &&
+         AskForTiles();
 }
 
 }  // namespace

@@ -32,20 +32,13 @@ namespace kernels {
 
 enum class Isa { kBaseline, kAvx2, kAvx512 };
 
-// The best instruction set of this machine; costs a load and a test.
+// The best instruction set of this machine that oneDNN may use, too: where its
+// variable ONEDNN_MAX_CPU_ISA (SSE41, AVX2, AVX512_CORE ...) sets it a limit,
+// the limit is ours. Read once.
+Isa FindHostIsa();
 inline Isa HostIsa() {
-#ifdef HT_ISA_X86
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("f16c")) {
-    return Isa::kAvx512;
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") &&
-      __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) {
-    return Isa::kAvx2;
-  }
-#endif
-  return Isa::kBaseline;
+  static const Isa isa = FindHostIsa();
+  return isa;
 }
 
 namespace isa_internal {

@@ -383,8 +383,10 @@ bool Has(dnnl_cpu_isa_t wanted) {
 
 }  // namespace
 
+bool OnednnHasAvx2() { return Has(dnnl_cpu_isa_avx2); }
 bool OnednnHasAvx512() { return Has(dnnl_cpu_isa_avx512_core); }
 bool OnednnHasBf16() { return Has(dnnl_cpu_isa_avx512_core_bf16); }
+bool OnednnHasAmx() { return Has(dnnl_cpu_isa_avx512_core_amx); }
 
 OnednnOperand MakeOperand(int arg, int position, bool output,
                           const TensorDesc& desc) {

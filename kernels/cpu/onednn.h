@@ -73,10 +73,12 @@ void OnednnUseThreads(int threads);
 // theirs. Throws std::bad_alloc.
 void OnednnExpectRoom();
 
-// Whether this processor has instructions that oneDNN uses: AVX-512, and those
-// on bf16.
+// Whether this processor has instructions that oneDNN may use: AVX2, AVX-512,
+// those on bf16, and AMX.
+bool OnednnHasAvx2();
 bool OnednnHasAvx512();
 bool OnednnHasBf16();
+bool OnednnHasAmx();
 
 }  // namespace kernels
 }  // namespace halftone

@@ -7,6 +7,7 @@
 #include "absl/base/attributes.h"
 #include "kernels/cpu/amx.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/onednn.h"
 #include "kernels/cpu/transpose.h"
 #include "kernels/cpu/wide_vector.h"
 
@@ -224,7 +225,8 @@ auto ForSet(const Body& body) {
 
 bool HasPairs() {
 #ifdef HT_ISA_X86
-  return HostIsa() == Isa::kAvx512 && __builtin_cpu_supports("avx512bf16");
+  return HostIsa() == Isa::kAvx512 && OnednnHasBf16() &&
+         __builtin_cpu_supports("avx512bf16");
 #else
   return false;
 #endif

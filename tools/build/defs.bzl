@@ -150,6 +150,25 @@ def halftone_tests(
                 attrs[key] = value
         native.cc_test(name = name + suffix, srcs = [name + ".cc"], **attrs)
 
+def older_processor_tests(tests, size = "small", tags = []):
+    """Each test again, `_avx2` and `_sse41`: as on a processor with no more.
+
+    Args:
+      tests: names of tests of this folder.
+      size: as of the tests.
+      tags: as of the tests.
+    """
+    for test in tests:
+        for isa in ["AVX2", "SSE41"]:
+            native.sh_test(
+                name = "%s_%s" % (test, isa.lower()),
+                size = size,
+                srcs = ["//tools/build:with_max_isa.sh"],
+                args = [isa, "$(rootpath :%s)" % test],
+                data = [":" + test],
+                tags = tags,
+            )
+
 def halftone_benchmarks(deps = [], data = [], exclude = []):
     """One cc_binary, with Google Benchmark's main(), per *_benchmark.cc."""
     for source in native.glob(["*_benchmark.cc"], exclude = exclude):

@@ -1,0 +1,26 @@
+#include "kernels/cpu/isa.h"
+
+#include "kernels/cpu/onednn.h"
+
+namespace halftone {
+namespace kernels {
+
+Isa FindHostIsa() {
+#ifdef HT_ISA_X86
+  if (OnednnHasAvx512() && __builtin_cpu_supports("avx512f") &&
+      __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("f16c")) {
+    return Isa::kAvx512;
+  }
+  if (OnednnHasAvx2() && __builtin_cpu_supports("avx2") &&
+      __builtin_cpu_supports("f16c") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("bmi2")) {
+    return Isa::kAvx2;
+  }
+#endif
+  return Isa::kBaseline;
+}
+
+}  // namespace kernels
+}  // namespace halftone
