@@ -13,24 +13,27 @@
 namespace halftone {
 namespace kernels {
 
-// What is done to elements. In f32, a block at a time.
+// Elements of f32, f16 or bf16.
+struct Stored {
+  DType dtype;
+  const void* data;
+};
+
+// What is done to elements, in f32 (reduce_fold.cc): f(f(none, a), b) and so
+// on. `parameter` is the Folding's.
 struct Folding {
-  float none;                               // of no elements
-  float (*run)(const float* x, int64_t n);  // neighbours
+  float none;  // of no elements
+  // Each of `rows` rows of n neighbours, from element `at` on.
+  void (*rows)(const Stored& x, int64_t at, int64_t rows, int64_t n,
+               float* results, float parameter);
   // Rows `stride` elements apart, one after the other.
-  void (*add)(const float* x, int64_t stride, int64_t rows, float* into,
-              int64_t n);
-  // Each of `rows` rows of n neighbours as `run` folds it; up to a vector
-  // (lanes.h) behind the last may be read.
-  void (*rows)(const float* x, int64_t rows, int64_t n, float* results);
-  // `add` of rows of a 16-bit dtype, the first from `at` on; null: they are
-  // converted first.
-  void (*add_low)(DType dtype, const void* x, int64_t at, int64_t stride,
-                  int64_t rows, float* into, int64_t n) = nullptr;
-  // `run` of n neighbours of a 16-bit dtype, the first at `at`; null: likewise.
-  float (*run_low)(DType dtype, const void* x, int64_t at, int64_t n) = nullptr;
-  // What is folded of what is read, and what becomes of the result; null: as it
-  // is. `parameter` is theirs.
+  void (*add)(const Stored& x, int64_t at, int64_t stride, int64_t rows,
+              float* into, int64_t n, float parameter);
+  // `add` of what has been folded.
+  void (*join)(const float* x, int64_t stride, int64_t rows, float* into,
+               int64_t n);
+  // What is done first to what is read, where the above do not, and what
+  // becomes of the result; null: nothing.
   void (*map)(const float* x, float* to, int64_t n, float parameter) = nullptr;
   void (*finish)(float* x, int64_t n, float parameter) = nullptr;
   float parameter = 0;
@@ -58,17 +61,19 @@ class Reduction {
   void AddDim(int64_t extent, int64_t stride, bool reduced);
   void RunInner(const void* x, void* out, float* partial, int threads) const;
   void RunOuter(const void* x, void* out, float* partial, int threads) const;
-  float SumRun(const void* x, int64_t offset, int64_t n) const;
+  float FoldRun(const void* x, int64_t offset, int64_t n) const;
   // Runs of a block at most that follow each other.
   bool HasShortRows() const;
   void RunRows(const void* x, void* out, int threads) const;
-  void SumRows(const void* x, int64_t kept, int64_t chunk, int64_t column,
+  void AddRows(const void* x, int64_t kept, int64_t chunk, int64_t column,
                int64_t columns, float* sums) const;
   void Combine(const float* partial, void* out, int threads) const;
   void Finish(float* sums, void* out, int64_t at, int64_t n) const;
 
-  // Elements as they are folded, in place or in `buffer`.
-  const float* Load(const void* x, int64_t at, int64_t n, float* buffer) const;
+  // Whether elements are folded as they are stored.
+  bool IsInPlace() const;
+  // Else: as they are folded, in `buffer`.
+  Stored Load(const void* x, int64_t at, int64_t n, float* buffer) const;
 
   Folding folding_;
   DType in_, out_;

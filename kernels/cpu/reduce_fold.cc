@@ -1,0 +1,345 @@
+// What a Reduction does to elements: read as they are stored, eight at a time,
+// and folded in registers. Neighbours go to 32 lanes, then a tree, as in
+// sums.h.
+#include <cstring>
+#include <type_traits>
+
+#include "absl/base/attributes.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/low_vector.h"
+#include "kernels/cpu/map.h"
+#include "kernels/cpu/reduce.h"
+#include "kernels/cpu/sums.h"
+#include "kernels/functors/elementwise.h"
+#include "kernels/functors/reduction.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+// Vectors are of eight: what AVX-512 has beyond AVX2 is of no use.
+template <typename Body>
+void ForEights(const Body& body) {
+#ifdef HT_ISA_X86
+  if (HostIsa() != Isa::kBaseline) return isa_internal::RunAvx2(body);
+#endif
+  isa_internal::RunBaseline(body);
+}
+
+// ---- Of a number or of a vector, V: to = f(to, x), and what is folded of x.
+
+template <typename V>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Fold(functors::AddOp, const V& x,
+                                              V* to) {
+  *to += x;
+}
+template <typename V>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Fold(functors::ProductOf, const V& x,
+                                              V* to) {
+  *to *= x;
+}
+template <typename V>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Fold(functors::GreaterOf, const V& x,
+                                              V* to) {
+  const V greater = *to > x ? *to : x;
+  *to = *to != *to ? *to : greater;
+}
+template <typename V>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Fold(functors::LesserOf, const V& x,
+                                              V* to) {
+  const V lesser = *to < x ? *to : x;
+  *to = *to != *to ? *to : lesser;
+}
+
+template <typename F>
+constexpr bool kAdds = std::is_same<F, functors::AddOp>::value;
+template <typename F>
+float NoneOf() {
+  if constexpr (kAdds<F>) {
+    return 0.0f;
+  } else {
+    return F::template None<float>();
+  }
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TakeSize(float* x) {
+  *x = functors::Abs(*x);
+}
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TakeSize(Vector* x) {
+  using Bits = int32_t __attribute__((vector_size(32), aligned(4), may_alias));
+  *reinterpret_cast<Bits*>(x) &= 0x7fffffff;
+}
+
+struct AsItIs {
+  explicit AsItIs(float) {}
+  template <typename V>
+  void operator()(V*) const {}
+};
+struct Size {
+  explicit Size(float) {}
+  template <typename V>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void operator()(V* x) const {
+    TakeSize(x);
+  }
+};
+struct NotZero {
+  explicit NotZero(float) {}
+  template <typename V>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void operator()(V* x) const {
+    const V one = 1.0f - V{};
+    *x = *x != 0.0f ? one : V{};
+  }
+};
+struct Square {
+  explicit Square(float) {}
+  template <typename V>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void operator()(V* x) const {
+    *x *= *x;
+  }
+};
+// |x| ^ 3 and so on: each product is rounded, but the norm's root divides
+// their errors by as many as there are.
+struct WholePower {
+  int more;  // factors than two
+  explicit WholePower(float order) : more(static_cast<int>(order) - 2) {}
+  template <typename V>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void operator()(V* x) const {
+    TakeSize(x);
+    const V size = *x;
+    *x *= size;
+#pragma GCC unroll 1
+    for (int i = 0; i < more; ++i) *x *= size;
+  }
+};
+constexpr float kMostWholePower = 8;
+
+template <typename Low, typename Map, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Read(const Map& map, const T* x,
+                                              Vector* v) {
+  if constexpr (std::is_same<T, float>::value) {
+    *v = VectorAt(x);  // Load goes by halves
+  } else {
+    Low::Load(x, reinterpret_cast<float*>(v));
+  }
+  map(v);
+}
+
+// ---- Neighbours.
+
+// x[0, n) to one vector; the elements that are no whole vector lie at `rest`,
+// a vector of them may be read.
+template <typename Low, typename F, typename Map, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void FoldToVector(const Map& map,
+                                                      const T* x, int64_t n,
+                                                      const T* rest,
+                                                      Vector* to) {
+  constexpr int kVectors = kLanes / kVector;
+  const float nothing = NoneOf<F>();
+  const Vector none = nothing - Vector{};
+  Vector lanes[kVectors] = {none, none, none, none}, v;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) {
+      Read<Low>(map, x + i + k * kVector, &v);
+      Fold(F(), v, &lanes[k]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < kVectors; ++k) {
+    if (i >= n) break;
+    if (i + kVector <= n) {
+      Read<Low>(map, x + i, &v);
+    } else {
+      Read<Low>(map, rest, &v);
+      SetFrom(n - i, nothing, &v);
+    }
+    Fold(F(), v, &lanes[k]);
+    i += kVector;
+  }
+  Fold(F(), lanes[2], &lanes[0]);
+  Fold(F(), lanes[3], &lanes[1]);
+  Fold(F(), lanes[1], &lanes[0]);
+  *to = lanes[0];
+}
+
+// Lane i of `to`: the lanes of folded[i], as a tree. Changes `folded`.
+template <typename F>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void FoldLanes(Vector* folded, Vector* to) {
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) {
+    const Vector &a = folded[k], &b = folded[k + 4];
+    Vector low = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+    const Vector high =
+        __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+    Fold(F(), high, &low);
+    folded[k] = low;
+  }
+#pragma GCC unroll 2
+  for (int k = 0; k < 2; ++k) {
+    const Vector &a = folded[k], &b = folded[k + 2];
+    Vector low = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
+    const Vector high =
+        __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+    Fold(F(), high, &low);
+    folded[k] = low;
+  }
+  const Vector &a = folded[0], &b = folded[1];
+  *to = __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14);
+  const Vector high = __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
+  Fold(F(), high, to);
+}
+
+template <typename F, typename Map, typename T>
+void FoldRowsOf(const Map map, const T* x, int64_t rows, int64_t n,
+                float* results) {
+  ForEights([=](auto isa) {
+    using Low = LowVector<decltype(isa)::value>;
+    const int64_t whole = n / kVector * kVector;
+    Vector folded[kVector], made;
+    for (int64_t r = 0; r < rows; r += kVector) {
+      const int64_t group = rows - r < kVector ? rows - r : kVector;
+#pragma GCC unroll 1
+      for (int64_t k = 0; k < group; ++k) {
+        const int64_t row = (r + k) * n;
+        const T* rest = x + row + whole;
+        T buffer[kVector] = {};
+        if (row + whole + kVector > rows * n) {  // nothing behind x is read
+          for (int64_t i = whole; i < n; ++i) buffer[i - whole] = x[row + i];
+          rest = buffer;
+        }
+        FoldToVector<Low, F>(map, x + row, n, rest, &folded[k]);
+      }
+      for (int64_t k = group; k < kVector; ++k) folded[k] = folded[0];
+      FoldLanes<F>(folded, &made);
+      for (int64_t k = 0; k < group; ++k) results[r + k] = made[k];
+    }
+  });
+}
+
+// ---- Rows, one after the other.
+
+// Those that are added in one pass over their sums.
+constexpr int64_t kRowsAtOnce = 4;
+
+template <typename Low, typename F, int kRows, typename Map, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddRows(const Map& map, const T* x,
+                                                 int64_t stride, float* into,
+                                                 int64_t n) {
+  int64_t i = 0;
+  for (; i + kVector <= n; i += kVector) {
+    Vector sum = VectorAt(into + i), v;
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      Read<Low>(map, x + r * stride + i, &v);
+      Fold(F(), v, &sum);
+    }
+    VectorAt(into + i) = sum;
+  }
+#pragma GCC unroll 1
+  for (; i < n; ++i) {
+    float sum = into[i];
+    for (int r = 0; r < kRows; ++r) {
+      float v = static_cast<float>(x[r * stride + i]);
+      map(&v);
+      Fold(F(), v, &sum);
+    }
+    into[i] = sum;
+  }
+}
+template <typename F, typename Map, typename T>
+void AddRowsOf(const Map map, const T* x, int64_t stride, int64_t rows,
+               float* into, int64_t n) {
+  ForEights([=](auto isa) {
+    using Low = LowVector<decltype(isa)::value>;
+    int64_t r = 0;
+    for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) {
+      AddRows<Low, F, kRowsAtOnce>(map, x + r * stride, stride, into, n);
+    }
+    for (; r < rows; ++r) {
+      AddRows<Low, F, 1>(map, x + r * stride, stride, into, n);
+    }
+  });
+}
+
+// ---- The table.
+
+// visit(a T*) of what `dtype` is stored as.
+template <typename Visit>
+auto VisitStored(DType dtype, const void* x, const Visit& visit) {
+  if (dtype == DType::kF16) return visit(static_cast<const half*>(x));
+  if (dtype == DType::kBF16) return visit(static_cast<const bfloat16*>(x));
+  return visit(static_cast<const float*>(x));
+}
+
+template <typename F, typename Map = AsItIs>
+Folding FoldingOf(float parameter = 0.0f) {
+  Folding folding;
+  folding.none = NoneOf<F>();
+  folding.parameter = parameter;
+  folding.rows = [](const Stored& x, int64_t at, int64_t rows, int64_t n,
+                    float* results, float parameter) {
+    VisitStored(x.dtype, x.data, [=](const auto* from) {
+      FoldRowsOf<F>(Map(parameter), from + at, rows, n, results);
+    });
+  };
+  folding.add = [](const Stored& x, int64_t at, int64_t stride, int64_t rows,
+                   float* into, int64_t n, float parameter) {
+    VisitStored(x.dtype, x.data, [=](const auto* from) {
+      AddRowsOf<F>(Map(parameter), from + at, stride, rows, into, n);
+    });
+  };
+  folding.join = [](const float* x, int64_t stride, int64_t rows, float* into,
+                    int64_t n) {
+    AddRowsOf<F>(AsItIs(0.0f), x, stride, rows, into, n);
+  };
+  folding.exact = std::is_same<F, functors::GreaterOf>::value ||
+                  std::is_same<F, functors::LesserOf>::value;
+  return folding;
+}
+
+void PowerOfEach(const float* x, float* to, int64_t n, float order) {
+  ApplyUnary(functors::AbsPowerOp{order}, x, to, n);
+}
+
+}  // namespace
+
+Folding Sums() { return FoldingOf<functors::AddOp>(); }
+Folding Greatest() { return FoldingOf<functors::GreaterOf>(); }
+Folding Least() { return FoldingOf<functors::LesserOf>(); }
+Folding Products() { return FoldingOf<functors::ProductOf>(); }
+
+Folding Norms(float order) {
+  using functors::AddOp;
+  if (order == functors::Infinity()) {
+    Folding folding = FoldingOf<functors::GreaterOf, Size>();
+    folding.none = 0.0f;
+    return folding;
+  }
+  if (order == -functors::Infinity()) {
+    return FoldingOf<functors::LesserOf, Size>();
+  }
+  if (order == 0.0f) return FoldingOf<AddOp, NotZero>();
+  if (order == 1.0f) return FoldingOf<AddOp, Size>();
+  if (order == 2.0f) {
+    Folding folding = FoldingOf<AddOp, Square>();
+    folding.finish = [](float* x, int64_t n, float) {
+      ApplyUnary(functors::SqrtOp(), x, x, n);
+    };
+    return folding;
+  }
+  const bool whole = order > 2.0f && order <= kMostWholePower &&
+                     order == static_cast<float>(static_cast<int>(order));
+  Folding folding =
+      whole ? FoldingOf<AddOp, WholePower>(order) : FoldingOf<AddOp>(order);
+  if (!whole) folding.map = PowerOfEach;
+  folding.finish = [](float* x, int64_t n, float p) {
+    PowerOfEach(x, x, n, 1.0f / p);
+  };
+  return folding;
+}
+
+}  // namespace kernels
+}  // namespace halftone

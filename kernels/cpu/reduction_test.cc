@@ -1,0 +1,165 @@
+// What is done along an axis, of rows side by side and of columns: lengths with
+// and without a rest behind whole vectors, all float dtypes, any threads.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "gtest/gtest.h"
+#include "kernels/testing/kernel_run.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+using Ints = std::vector<int64_t>;
+using Values = std::vector<double>;
+
+const DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// Line (outer, inner) of a tensor of `length` along its second of three axes.
+Values Line(const Values& x, int64_t length, int64_t inner, int64_t i) {
+  Values line(length);
+  for (int64_t k = 0; k < length; ++k) {
+    line[k] = x[i / inner * length * inner + k * inner + i % inner];
+  }
+  return line;
+}
+
+struct Dims {
+  int64_t outer, length, inner;
+  int64_t elements() const { return outer * length * inner; }
+};
+// Rows (inner 1) and columns.
+const Dims kDims[] = {{1, 1, 1},    {3, 2, 1},     {5, 7, 1},     {9, 8, 1},
+                      {17, 13, 1},  {20, 28, 1},   {8, 32, 1},    {7, 33, 1},
+                      {3, 100, 1},  {11, 1024, 1}, {2, 2500, 1},  {2, 5, 3},
+                      {1, 6, 2100}, {3, 9, 77},    {1, 130, 300}, {40, 3, 8}};
+
+// Eighths, so that no sum is rounded in f32, and many are equal.
+Values ValuesOf(const Dims& dims) { return Eighths(dims.elements(), 7); }
+
+// `op` along the second axis against `expected` of each line, for all dtypes,
+// by the same bits on one thread and on three.
+template <typename Expected>
+void ExpectLines(const char* op, const Dims& dims, const Values& x,
+                 const std::vector<std::pair<const char*, AttrValue>>& attrs,
+                 double tolerance, const Expected& expected) {
+  for (const DType dtype : kFloats) {
+    const Values stored = Rounded(dtype, x);
+    std::string bytes;
+    for (const int threads : {1, 3}) {
+      KernelRun run(op);
+      run.In("X", {dtype, {dims.outer, dims.length, dims.inner}, x})
+          .Threads(threads);
+      for (const auto& [name, value] : attrs) run.Attr(name, value);
+      const Values out = run.Get("Out");
+      ASSERT_EQ(out.size(), static_cast<size_t>(dims.outer * dims.inner));
+      for (int64_t i = 0; i < dims.outer * dims.inner; ++i) {
+        const double value =
+            expected(Line(stored, dims.length, dims.inner, i), dtype);
+        if (std::isnan(value)) {
+          EXPECT_TRUE(std::isnan(out[i])) << op << " " << dims.length;
+        } else {
+          EXPECT_NEAR(out[i], value, tolerance * std::fabs(value))
+              << op << " " << Name(dtype) << " " << dims.length << " x "
+              << dims.inner << " at " << i;
+        }
+      }
+      if (bytes.empty()) bytes = run.Bytes("Out");
+      EXPECT_EQ(run.Bytes("Out"), bytes);
+    }
+  }
+}
+
+const std::vector<std::pair<const char*, AttrValue>> kSecond = {
+    {"dim", Ints{1}}};
+double Stored(double x, DType dtype) { return Rounded(dtype, {x})[0]; }
+
+TEST(ReduceLinesTest, Sums) {
+  for (const Dims& dims : kDims) {
+    ExpectLines("reduce_sum", dims, ValuesOf(dims), kSecond, 0,
+                [](const Values& line, DType dtype) {
+                  return Stored(std::accumulate(line.begin(), line.end(), 0.0),
+                                dtype);
+                });
+  }
+}
+
+TEST(ReduceLinesTest, ExtremesAndNaNs) {
+  for (const Dims& dims : kDims) {
+    for (const bool with_nans : {false, true}) {
+      Values x = ValuesOf(dims);
+      for (size_t i = 5; with_nans && i < x.size(); i += 41) x[i] = kNaN;
+      const auto extreme = [](bool greatest) {
+        return [greatest](const Values& line, DType) {
+          double best = line[0];
+          for (double v : line) {
+            if (std::isnan(v) || std::isnan(best)) return kNaN;
+            best = greatest ? std::max(best, v) : std::min(best, v);
+          }
+          return best;
+        };
+      };
+      ExpectLines("reduce_max", dims, x, kSecond, 0, extreme(true));
+      ExpectLines("reduce_min", dims, x, kSecond, 0, extreme(false));
+    }
+  }
+}
+
+TEST(ReduceLinesTest, Products) {
+  for (const Dims& dims : kDims) {
+    Values x = ValuesOf(dims);  // powers of two: products are exact
+    for (double& v : x) v = v < 0 ? -1 : 1;
+    if (!x.empty()) x[0] = 2;
+    ExpectLines("reduce_prod", dims, x, kSecond, 0,
+                [](const Values& line, DType) {
+                  double product = 1;
+                  for (double v : line) product *= v;
+                  return product;
+                });
+  }
+}
+
+TEST(ReduceLinesTest, Norms) {
+  for (const Dims& dims : kDims) {
+    for (const double order : {0.0, 1.0, 2.0, 3.0, 4.0, 8.0, 9.0, 2.5, kInf}) {
+      ExpectLines(
+          "p_norm", dims, ValuesOf(dims), {{"axis", 1}, {"porder", order}},
+          // A unit in the last place of bf16.
+          0x1p-7, [order](const Values& line, DType) {
+            double sum = 0, most = 0;
+            for (double v : line) {
+              sum += order == 0 ? v != 0 : std::pow(std::fabs(v), order);
+              most = std::max(most, std::fabs(v));
+            }
+            if (order == kInf) return most;
+            return order == 0 ? sum : std::pow(sum, 1 / order);
+          });
+    }
+  }
+}
+
+// |x|^n by products is as near as pow: 1.5 units in the last place of f32.
+TEST(ReduceLinesTest, NormsOfWholeOrdersAreAccurate) {
+  const Values x = Rounded(DType::kF32, Draws(64 * 28, -3, 3));
+  for (const double order : {3.0, 5.0, 8.0}) {
+    KernelRun run("p_norm");
+    run.In("X", F32({64, 28}, x)).Attr("porder", order);
+    const Values out = run.Get("Out");
+    for (int64_t r = 0; r < 64; ++r) {
+      double sum = 0;
+      for (int64_t i = 0; i < 28; ++i) {
+        sum += std::pow(std::fabs(x[r * 28 + i]), order);
+      }
+      const double norm = std::pow(sum, 1 / order);
+      EXPECT_NEAR(out[r], norm, norm * 0x1.8p-23) << order;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kernels
+}  // namespace halftone
