@@ -10,9 +10,9 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/reduction.h"
-#include "kernels/functors/cast.h"
 #include "kernels/functors/reduction.h"
 
 namespace halftone {
@@ -31,7 +31,20 @@ inline bool Precedes(A x, A best) {
   }
 }
 
-// ---- Rows side by side, f32.
+// ---- Rows side by side, floats.
+
+// Eight elements at a time, as in lanes.h.
+template <Isa kIsa>
+using Eight = LowVector<kIsa == Isa::kBaseline ? Isa::kBaseline : Isa::kAvx2>;
+
+template <typename Low, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Read(const T* x, Vector* v) {
+  if constexpr (std::is_same<T, float>::value) {
+    *v = VectorAt(x);  // Load goes by halves
+  } else {
+    Low::Load(x, reinterpret_cast<float*>(v));
+  }
+}
 
 // The best of each lane, and where it was.
 struct Lanes {
@@ -59,15 +72,16 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Preceding(const Vector& value,
   *better = not_behind & (best == best);
 }
 
-// x[at, at + 8), which may have been seen, in other lanes.
-template <typename F>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void See(const float* x, int64_t at,
+// Eight elements and their places.
+template <typename Low, typename F, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void See(const T* x,
+                                             const VectorMask& place,
                                              Lanes* lanes) {
-  const VectorMask offsets = {0, 1, 2, 3, 4, 5, 6, 7};
-  const Vector value = VectorAt(x + at);
+  Vector value;
+  Read<Low>(x, &value);
   VectorMask better;
   Preceding<F>(value, lanes->best, &better);
-  TakeBetter(better, value, offsets + static_cast<int32_t>(at), lanes);
+  TakeBetter(better, value, place, lanes);
 }
 
 // Of two lanes that are equal, the lower place stays.
@@ -81,55 +95,116 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Merge(const Lanes& other,
   TakeBetter(better, other.best, other.place, lanes);
 }
 
-template <typename F>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline int64_t PlaceInRow(const float* x,
-                                                       int64_t n) {
-  if (n < kVector) {
-    int64_t place = 0;
-    for (int64_t i = 1; i < n; ++i) {
-      place = Precedes<F>(x[i], x[place]) ? i : place;
-    }
-    return place;
-  }
-  Lanes even = {VectorAt(x), {0, 1, 2, 3, 4, 5, 6, 7}}, odd = even;
+// A row of eight or more; some elements are seen twice, in other lanes.
+template <typename Low, typename F, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SeeRow(const T* x, int64_t n,
+                                                Lanes* lanes) {
+  const VectorMask first = {0, 1, 2, 3, 4, 5, 6, 7};
+  const auto see = [&](int64_t at, Lanes* to) {
+    See<Low, F>(x + at, first + static_cast<int32_t>(at), to);
+  };
+  Lanes even, odd;
+  Read<Low>(x, &even.best);
+  even.place = first;
+  odd = even;
   int64_t i = kVector;
   for (; i + 2 * kVector <= n; i += 2 * kVector) {
-    See<F>(x, i, &odd);
-    See<F>(x, i + kVector, &even);
+    see(i, &odd);
+    see(i + kVector, &even);
   }
-  if (i + kVector < n) See<F>(x, i, &odd);
-  See<F>(x, n - kVector, &even);
+  if (i + kVector < n) see(i, &odd);
+  see(n - kVector, &even);
   Merge<F>(odd, &even);
-  Lanes other = {HT_LANES(even.best, 4, 5, 6, 7),
-                 HT_LANES(even.place, 4, 5, 6, 7)};
-  Merge<F>(other, &even);
-  other = {HT_LANES(even.best, 2, 3, 2, 3), HT_LANES(even.place, 2, 3, 2, 3)};
-  Merge<F>(other, &even);
-  other = {HT_LANES(even.best, 1, 1, 1, 1), HT_LANES(even.place, 1, 1, 1, 1)};
-  Merge<F>(other, &even);
-  return even.place[0];
+  *lanes = even;
 }
 
-// Of `rows` rows of n <= kConvertBlock.
+// What is best in each of eight rows: lane i of `places`. Changes `rows`.
 template <typename F>
-void PlacesInRows(const float* x, int64_t rows, int64_t n, int64_t* places) {
-  ForIsa([=] {
-    for (int64_t r = 0; r < rows; ++r) places[r] = PlaceInRow<F>(x + r * n, n);
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MergeLanes(Lanes* rows,
+                                                    VectorMask* places) {
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) {
+    const Lanes &a = rows[k], &b = rows[k + 4];
+    const Lanes high = {
+        __builtin_shufflevector(a.best, b.best, 4, 5, 6, 7, 12, 13, 14, 15),
+        __builtin_shufflevector(a.place, b.place, 4, 5, 6, 7, 12, 13, 14, 15)};
+    Lanes low = {
+        __builtin_shufflevector(a.best, b.best, 0, 1, 2, 3, 8, 9, 10, 11),
+        __builtin_shufflevector(a.place, b.place, 0, 1, 2, 3, 8, 9, 10, 11)};
+    Merge<F>(high, &low);
+    rows[k] = low;
+  }
+#pragma GCC unroll 2
+  for (int k = 0; k < 2; ++k) {
+    const Lanes &a = rows[k], &b = rows[k + 2];
+    const Lanes high = {
+        __builtin_shufflevector(a.best, b.best, 2, 3, 10, 11, 6, 7, 14, 15),
+        __builtin_shufflevector(a.place, b.place, 2, 3, 10, 11, 6, 7, 14, 15)};
+    Lanes low = {
+        __builtin_shufflevector(a.best, b.best, 0, 1, 8, 9, 4, 5, 12, 13),
+        __builtin_shufflevector(a.place, b.place, 0, 1, 8, 9, 4, 5, 12, 13)};
+    Merge<F>(high, &low);
+    rows[k] = low;
+  }
+  const Lanes &a = rows[0], &b = rows[1];
+  const Lanes high = {
+      __builtin_shufflevector(a.best, b.best, 1, 9, 3, 11, 5, 13, 7, 15),
+      __builtin_shufflevector(a.place, b.place, 1, 9, 3, 11, 5, 13, 7, 15)};
+  Lanes low = {
+      __builtin_shufflevector(a.best, b.best, 0, 8, 2, 10, 4, 12, 6, 14),
+      __builtin_shufflevector(a.place, b.place, 0, 8, 2, 10, 4, 12, 6, 14)};
+  Merge<F>(high, &low);
+  *places = low.place;
+}
+
+template <typename F, typename T>
+int64_t PlaceInTinyRow(const T* x, int64_t n) {
+  int64_t place = 0;
+  for (int64_t i = 1; i < n; ++i) {
+    place = Precedes<F>(static_cast<float>(x[i]), static_cast<float>(x[place]))
+                ? i
+                : place;
+  }
+  return place;
+}
+
+// Of `rows` rows of n, which 32 bits count.
+template <typename F, typename T>
+void PlacesInRows(const T* x, int64_t rows, int64_t n, int64_t* places) {
+  ForIsa([=](auto isa) {
+    using Low = Eight<decltype(isa)::value>;
+    if (n < kVector) {
+      for (int64_t r = 0; r < rows; ++r) {
+        places[r] = PlaceInTinyRow<F>(x + r * n, n);
+      }
+      return;
+    }
+    Lanes lanes[kVector];
+    VectorMask found;
+    for (int64_t r = 0; r < rows; r += kVector) {
+      const int64_t group = rows - r < kVector ? rows - r : kVector;
+#pragma GCC unroll 1
+      for (int64_t k = 0; k < group; ++k) {
+        SeeRow<Low, F>(x + (r + k) * n, n, &lanes[k]);
+      }
+      for (int64_t k = group; k < kVector; ++k) lanes[k] = lanes[0];
+      MergeLanes<F>(lanes, &found);
+      for (int64_t k = 0; k < group; ++k) places[r + k] = found[k];
+    }
   });
 }
 
 // Of a row of any length.
-template <typename F>
-int64_t PlaceInLongRow(DType dtype, const void* x, int64_t length) {
-  alignas(64) float buffer[kConvertBlock];
+template <typename F, typename T>
+int64_t PlaceInLongRow(const T* x, int64_t length) {
   int64_t place = 0;
   float best = 0;
   ForBlocks(0, length, [&](int64_t at, int64_t n) {
-    const float* block = LoadBlock(dtype, x, at, n, buffer);
     int64_t in_block;
-    PlacesInRows<F>(block, 1, n, &in_block);
-    if (at > 0 && !Precedes<F>(block[in_block], best)) return;
-    best = block[in_block];
+    PlacesInRows<F>(x + at, 1, n, &in_block);
+    const float value = static_cast<float>(x[at + in_block]);
+    if (at > 0 && !Precedes<F>(value, best)) return;
+    best = value;
     place = at + in_block;
   });
   return place;
@@ -147,36 +222,78 @@ int64_t ExtremeOfIntegers(const T* row, int64_t length) {
 
 // ---- Columns.
 
-// Columns of a task.
-constexpr int64_t kColumns = 256;
+// Columns of a task: as many as the best so far and their places stay in the
+// first-level cache, so that much of a row is read at once.
+constexpr int64_t kColumns = 2048, kLeastColumns = 256;
+// Rows that are seen in one pass over the best.
+constexpr int kRowsAtOnce = 4;
 
-template <typename T, typename F>
-void ExtremesOfColumns(const T* x, int64_t length, int64_t stride,
-                       int64_t columns, int64_t* places) {
-  using A = decltype(functors::Widen(T()));
-  alignas(64) A row[kColumns];
-  alignas(64) A best[kColumns];
-  alignas(64) int32_t place[kColumns];
-  const auto load = [&](int64_t r, A* to) {
-    if constexpr (functors::IsStorageFloat<T>::value) {
-      ToFloat(x + r * stride, to, columns);
-    } else {
-      std::copy_n(x + r * stride, columns, to);
+// kRows rows, the first of which is `place`.
+template <typename Low, typename F, int kRows, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SeeRows(const T* x, int64_t stride,
+                                                 int32_t place, int64_t columns,
+                                                 float* best, int32_t* places) {
+  using Places =
+      int32_t __attribute__((vector_size(32), aligned(4), may_alias));
+  int64_t i = 0;
+  for (; i + kVector <= columns; i += kVector) {
+    Places* at = reinterpret_cast<Places*>(places + i);
+    Lanes lanes = {VectorAt(best + i), *at};
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      See<Low, F>(x + r * stride + i, VectorMask{} + (place + r), &lanes);
     }
-  };
-  load(0, best);
-  std::fill_n(place, columns, 0);
+    VectorAt(best + i) = lanes.best;
+    *at = lanes.place;
+  }
+#pragma GCC unroll 1
+  for (; i < columns; ++i) {
+    for (int r = 0; r < kRows; ++r) {
+      const float value = static_cast<float>(x[r * stride + i]);
+      const bool better = Precedes<F>(value, best[i]);
+      best[i] = better ? value : best[i];
+      places[i] = better ? place + r : places[i];
+    }
+  }
+}
+
+template <typename F, typename T>
+void ExtremesOfColumns(const T* x, int64_t length, int64_t stride,
+                       int64_t columns, int32_t* places) {
+  alignas(64) float best[kColumns];
+  ToFloat(x, best, columns);
+  std::fill_n(places, columns, 0);
+  ForIsa([=, best = &best[0]](auto isa) {
+    using Low = Eight<decltype(isa)::value>;
+    int64_t r = 1;
+    for (; r + kRowsAtOnce <= length; r += kRowsAtOnce) {
+      SeeRows<Low, F, kRowsAtOnce>(x + r * stride, stride,
+                                   static_cast<int32_t>(r), columns, best,
+                                   places);
+    }
+    for (; r < length; ++r) {
+      SeeRows<Low, F, 1>(x + r * stride, stride, static_cast<int32_t>(r),
+                         columns, best, places);
+    }
+  });
+}
+
+template <typename F, typename T>
+void ExtremesOfIntegerColumns(const T* x, int64_t length, int64_t stride,
+                              int64_t columns, int32_t* places) {
+  alignas(64) T best[kColumns];
+  std::copy_n(x, columns, best);
+  std::fill_n(places, columns, 0);
   for (int64_t r = 1; r < length; ++r) {
-    load(r, row);
-    ForIsa([&row, &best, &place, columns, r = static_cast<int32_t>(r)] {
+    ForIsa([row = x + r * stride, best = &best[0], places, columns,
+            r = static_cast<int32_t>(r)] {
       for (int64_t i = 0; i < columns; ++i) {
         const bool better = Precedes<F>(row[i], best[i]);
         best[i] = better ? row[i] : best[i];
-        place[i] = better ? r : place[i];
+        places[i] = better ? r : places[i];
       }
     });
   }
-  std::copy_n(place, columns, places);
 }
 
 // ----
@@ -190,7 +307,7 @@ struct ArgKernel {
     const T* x = static_cast<const T*>(buffers.inputs[0]);
     // Rows, or columns of one, whose places are found together.
     const int64_t width =
-        along.inner == 1 ? RowsOfTask() : std::min(along.inner, kColumns);
+        along.inner == 1 ? RowsOfTask() : ColumnsOfTask(stream.threads());
     if (width == 0) return;
     const int64_t line = along.inner == 1 ? along.outer : along.inner;
     const int64_t tasks = (line + width - 1) / width;
@@ -199,13 +316,11 @@ struct ArgKernel {
         std::max<int64_t>(1, kMapGrain / (along.length * width + 1));
     ParallelFor(stream.threads(), lines * tasks, grain,
                 [&](int64_t begin, int64_t end) {
-                  int64_t places[kColumns];
                   for (int64_t task = begin; task < end; ++task) {
                     const int64_t at = task % tasks * width;
                     const int64_t n = std::min(width, line - at);
-                    const int64_t row = task / tasks;
-                    Find(x, row, at, n, places);
-                    Store(places, n, buffers.outputs[0], row * line + at);
+                    Find(x, task / tasks, at, n, buffers.outputs[0],
+                         task / tasks * line + at);
                   }
                 });
   }
@@ -214,20 +329,32 @@ struct ArgKernel {
   // As many as fit a block.
   int64_t RowsOfTask() const {
     const int64_t rows = kConvertBlock / std::max<int64_t>(1, along.length);
-    return std::clamp<int64_t>(rows, 1, kColumns);
+    return std::clamp<int64_t>(rows, 1, kLeastColumns);
+  }
+  // Whole vectors, so that each thread has some.
+  int64_t ColumnsOfTask(int threads) const {
+    const int64_t fair = along.inner / std::max(1, threads) / kVector * kVector;
+    return std::min(along.inner, std::clamp(fair, kLeastColumns, kColumns));
   }
 
-  // Of n rows from `at` on, or of columns of `row`.
-  void Find(const T* x, int64_t row, int64_t at, int64_t n,
-            int64_t* places) const {
-    if (along.length == 0) {  // a batch of nothing
-      std::fill_n(places, n, 0);
-    } else if (along.inner == 1) {
-      FindInRows(x + at * along.length, n, places);
-    } else {
-      ExtremesOfColumns<T, F>(x + row * along.length * along.inner + at,
-                              along.length, along.inner, n, places);
+  // Of n rows from `at` on, or of columns of `row`; where to store them.
+  void Find(const T* x, int64_t row, int64_t at, int64_t n, void* out,
+            int64_t to) const {
+    if (along.inner == 1) {
+      int64_t places[kLeastColumns] = {};
+      if (along.length > 0) FindInRows(x + at * along.length, n, places);
+      return Store(places, n, out, to);
     }
+    int32_t places[kColumns] = {};
+    if (along.length > 0) {  // else a batch of nothing
+      const T* from = x + row * along.length * along.inner + at;
+      if constexpr (std::is_integral<T>::value) {
+        ExtremesOfIntegerColumns<F>(from, along.length, along.inner, n, places);
+      } else {
+        ExtremesOfColumns<F>(from, along.length, along.inner, n, places);
+      }
+    }
+    Store(places, n, out, to);
   }
   void FindInRows(const T* x, int64_t n, int64_t* places) const {
     if constexpr (std::is_integral<T>::value) {
@@ -235,15 +362,13 @@ struct ArgKernel {
         places[r] = ExtremeOfIntegers<T, F>(x + r * along.length, along.length);
       }
     } else if (along.length > kConvertBlock) {
-      places[0] = PlaceInLongRow<F>(DTypeOf<T>(), x, along.length);
+      places[0] = PlaceInLongRow<F>(x, along.length);
     } else {
-      alignas(64) float buffer[kConvertBlock];
-      const int64_t elements = n * along.length;
-      PlacesInRows<F>(LoadBlock(DTypeOf<T>(), x, 0, elements, buffer), n,
-                      along.length, places);
+      PlacesInRows<F>(x, n, along.length, places);
     }
   }
-  void Store(const int64_t* places, int64_t n, void* out, int64_t at) const {
+  template <typename Place>
+  void Store(const Place* places, int64_t n, void* out, int64_t at) const {
     if (wide) {
       std::copy_n(places, n, static_cast<int64_t*>(out) + at);
     } else {

@@ -160,6 +160,29 @@ TEST(ReduceLinesTest, NormsOfWholeOrdersAreAccurate) {
   }
 }
 
+TEST(ArgLinesTest, FirstOfEqualsAndFirstNaN) {
+  for (const Dims& dims : kDims) {
+    for (const bool with_nans : {false, true}) {
+      Values x = ValuesOf(dims);
+      for (size_t i = 5; with_nans && i < x.size(); i += 41) x[i] = kNaN;
+      const auto place = [](bool greatest) {
+        return [greatest](const Values& line, DType) {
+          size_t best = 0;
+          for (size_t i = 1; i < line.size(); ++i) {
+            if (std::isnan(line[best])) break;
+            const bool beyond =
+                greatest ? line[i] > line[best] : line[i] < line[best];
+            if (beyond || std::isnan(line[i])) best = i;
+          }
+          return static_cast<double>(best);
+        };
+      };
+      ExpectLines("arg_max", dims, x, {{"axis", 1}}, 0, place(true));
+      ExpectLines("arg_min", dims, x, {{"axis", 1}}, 0, place(false));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kernels
 }  // namespace halftone
