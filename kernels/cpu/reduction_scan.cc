@@ -3,19 +3,103 @@
 #include <algorithm>
 #include <functional>
 
+#include "absl/base/attributes.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/common/reduced.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/reduction.h"
+#include "kernels/cpu/transpose.h"
 #include "kernels/functors/cast.h"
 
 namespace halftone {
 namespace kernels {
 namespace {
 
-constexpr int64_t kColumns = 256;
+// Columns of a task: their sums stay in the first-level cache, and much of a
+// row is read at once.
+constexpr int64_t kColumns = 2048, kLeastColumns = 256;
+// Rows that are added in one pass over the sums.
+constexpr int kRowsAtOnce = 4;
+
+// out = sums of x and the rows before, kRows of them; `exclusive`: without x.
+template <typename Low, int kRows, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ScanRows(const T* x, int64_t stride,
+                                                  int64_t columns,
+                                                  bool exclusive, float* sums,
+                                                  T* out) {
+  int64_t i = 0;
+  for (; i + kVector <= columns; i += kVector) {
+    Vector sum = VectorAt(sums + i), v;
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t at = r * stride + i;
+      if constexpr (std::is_same<T, float>::value) {
+        v = VectorAt(x + at);  // Load and Store go by halves
+      } else {
+        Low::Load(x + at, reinterpret_cast<float*>(&v));
+      }
+      const Vector next = sum + v;
+      v = exclusive ? sum : next;
+      if constexpr (std::is_same<T, float>::value) {
+        VectorAt(out + at) = v;
+      } else {
+        Low::Store(reinterpret_cast<const float*>(&v), out + at);
+      }
+      sum = next;
+    }
+    VectorAt(sums + i) = sum;
+  }
+#pragma GCC unroll 1
+  for (; i < columns; ++i) {
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t at = r * stride + i;
+      const float next = sums[i] + static_cast<float>(x[at]);
+      out[at] = static_cast<T>(exclusive ? sums[i] : next);
+      sums[i] = next;
+    }
+  }
+}
+
+// Running sums of kTransposed rows of n: eight columns become eight vectors of
+// the rows' elements. `out` may be x.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ScanEightRows(
+    const float* x, int64_t n, bool exclusive, bool reverse, float* out) {
+  alignas(32) float block[kTransposed * kTransposed];
+  Vector sum = {};
+  const int64_t whole = n / kTransposed * kTransposed;
+  const auto rest = [&] {
+    for (int64_t k = whole; k < n; ++k) {
+      const int64_t i = reverse ? whole + n - 1 - k : k;
+      Vector v;
+#pragma GCC unroll 8
+      for (int r = 0; r < kTransposed; ++r) v[r] = x[r * n + i];
+      const Vector next = sum + v;
+      v = exclusive ? sum : next;
+      sum = next;
+#pragma GCC unroll 8
+      for (int r = 0; r < kTransposed; ++r) out[r * n + i] = v[r];
+    }
+  };
+  if (reverse) rest();
+  for (int64_t done = 0; done < whole; done += kTransposed) {
+    const int64_t at = reverse ? whole - kTransposed - done : done;
+    TransposeBlock(x + at, n, block, kTransposed);
+#pragma GCC unroll 1
+    for (int k = 0; k < kTransposed; ++k) {
+      Vector& v =
+          VectorAt(block + (reverse ? kTransposed - 1 - k : k) * kTransposed);
+      const Vector next = sum + v;
+      v = exclusive ? sum : next;
+      sum = next;
+    }
+    TransposeBlock(block, kTransposed, out + at, n);
+  }
+  if (!reverse) rest();
+}
 
 template <typename T>
 struct ScanKernel {
@@ -26,7 +110,10 @@ struct ScanKernel {
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     const T* x = static_cast<const T*>(buffers.inputs[0]);
     T* out = static_cast<T*>(buffers.outputs[0]);
-    const int64_t width = std::min(along.inner, kColumns);
+    const int64_t fair =
+        along.inner / std::max(1, stream.threads()) / kVector * kVector;
+    const int64_t width =
+        std::min(along.inner, std::clamp(fair, kLeastColumns, kColumns));
     if (width == 0 || along.length == 0) return;
     const int64_t tasks = (along.inner + width - 1) / width;
     const int64_t grain =
@@ -63,15 +150,28 @@ struct ScanKernel {
       for (int64_t row = 0; row < rows; row += group) {
         const int64_t n = std::min(group, rows - row);
         ToFloat(x + row * length, block, n * length);
-        for (int64_t r = 0; r < n; ++r) {
-          Scan(block + r * length, length, 0, block + r * length);
-        }
+        ScanAll(block, n, block);
         FromFloat(block, out + row * length, n * length);
       }
     } else {
-      for (int64_t r = 0; r < rows; ++r) {
-        Scan(x + r * length, length, 0, out + r * length);
-      }
+      ScanAll(x, rows, out);
+    }
+  }
+  // `out` may be x.
+  void ScanAll(const Sum* x, int64_t rows, Sum* out) const {
+    const int64_t length = along.length;
+    int64_t done = 0;
+    if constexpr (std::is_same<Sum, float>::value) {
+      done = rows / kTransposed * kTransposed;
+      ForIsa([=, by_exclusive = exclusive, by_reverse = reverse] {
+        for (int64_t r = 0; r < done; r += kTransposed) {
+          ScanEightRows(x + r * length, length, by_exclusive, by_reverse,
+                        out + r * length);
+        }
+      });
+    }
+    for (int64_t r = done; r < rows; ++r) {
+      Scan(x + r * length, length, 0, out + r * length);
     }
   }
   void LongLowRow(const T* x, T* out) const {
@@ -96,16 +196,36 @@ struct ScanKernel {
     return sum;
   }
   void Columns(const T* x, T* out, int64_t columns) const {
+    const int64_t first = reverse ? (along.length - 1) * along.inner : 0;
+    const int64_t step = reverse ? -along.inner : along.inner;
+    x += first;
+    out += first;
     alignas(64) Sum sums[kColumns] = {};
-    alignas(64) Sum row[kColumns];
-    for (int64_t k = 0; k < along.length; ++k) {
-      const int64_t at = (reverse ? along.length - 1 - k : k) * along.inner;
-      Load(x + at, row, columns);
-      if (exclusive) Store(sums, out + at, columns);
-      ForIsa([&sums, &row, columns] {
-        for (int64_t i = 0; i < columns; ++i) sums[i] = Add(sums[i], row[i]);
+    if constexpr (std::is_same<Sum, float>::value) {
+      ForIsa([=, length = along.length, without = exclusive,
+              sums = &sums[0]](auto isa) {
+        // Vectors are of eight.
+        using Low =
+            LowVector<isa == Isa::kBaseline ? Isa::kBaseline : Isa::kAvx2>;
+        int64_t k = 0;
+        for (; k + kRowsAtOnce <= length; k += kRowsAtOnce) {
+          ScanRows<Low, kRowsAtOnce>(x + k * step, step, columns, without, sums,
+                                     out + k * step);
+        }
+        for (; k < length; ++k) {
+          ScanRows<Low, 1>(x + k * step, step, columns, without, sums,
+                           out + k * step);
+        }
       });
-      if (!exclusive) Store(sums, out + at, columns);
+    } else {
+      for (int64_t k = 0; k < along.length; ++k) {
+        for (int64_t i = 0; i < columns; ++i) {
+          const int64_t at = k * step + i;
+          const Sum next = Add(sums[i], x[at]);
+          out[at] = exclusive ? sums[i] : next;
+          sums[i] = next;
+        }
+      }
     }
   }
 
@@ -116,20 +236,6 @@ struct ScanKernel {
                               static_cast<Unsigned>(b));
     } else {
       return a + b;
-    }
-  }
-  static void Load(const T* from, Sum* to, int64_t n) {
-    if constexpr (functors::IsStorageFloat<T>::value) {
-      ToFloat(from, to, n);
-    } else {
-      std::copy_n(from, n, to);
-    }
-  }
-  static void Store(const Sum* from, T* to, int64_t n) {
-    if constexpr (functors::IsStorageFloat<T>::value) {
-      FromFloat(from, to, n);
-    } else {
-      std::copy_n(from, n, to);
     }
   }
 };

@@ -183,6 +183,38 @@ TEST(ArgLinesTest, FirstOfEqualsAndFirstNaN) {
   }
 }
 
+TEST(CumsumTest, EitherWayAlongRowsAndColumns) {
+  for (const Dims& dims : kDims) {
+    const Values x = ValuesOf(dims);
+    for (const DType dtype : kFloats) {
+      for (const bool exclusive : {false, true}) {
+        for (const bool reverse : {false, true}) {
+          KernelRun run("cumsum");
+          run.In("X", {dtype, {dims.outer, dims.length, dims.inner}, x})
+              .Attr("axis", 1)
+              .Attr("exclusive", exclusive)
+              .Attr("reverse", reverse)
+              .Threads(2);
+          const Values out = run.Get("Out");
+          for (int64_t i = 0; i < dims.outer * dims.inner; ++i) {
+            const Values found = Line(out, dims.length, dims.inner, i);
+            Values line = Line(x, dims.length, dims.inner, i), sums(line);
+            if (reverse) std::reverse(line.begin(), line.end());
+            double sum = 0;
+            for (size_t k = 0; k < line.size(); ++k) {
+              sums[k] = exclusive ? sum : sum + line[k];
+              sum += line[k];
+            }
+            if (reverse) std::reverse(sums.begin(), sums.end());
+            ASSERT_EQ(found, Rounded(dtype, sums))
+                << Name(dtype) << " " << dims.length << " x " << dims.inner;
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kernels
 }  // namespace halftone
