@@ -1,14 +1,17 @@
 // The k largest of each row, and how many rows have their label among them.
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 
+#include "absl/base/attributes.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/loss.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/functors/loss.h"
+#include "kernels/functors/math.h"
 
 namespace halftone {
 namespace kernels {
@@ -75,10 +78,9 @@ int64_t FirstAbove(const float* x, int64_t begin, int64_t n, float most) {
   return found;
 }
 
-// The places of the k largest of x[0, n) in descending order, NaNs first,
-// the lower index first among equals. A heap of the best so far, the last of
-// them on top: most others are skipped at sight.
-void SelectLargest(const float* x, int64_t n, int64_t k, int64_t* places) {
+// SelectLargest by a heap of the best so far, the last of them on top: most
+// others are skipped at sight.
+void SelectByHeap(const float* x, int64_t n, int64_t k, int64_t* places) {
   const auto before = [x](int64_t a, int64_t b) {
     if (x[a] != x[a]) return x[b] == x[b] || a < b;
     return x[a] > x[b] || (x[a] == x[b] && a < b);
@@ -95,6 +97,113 @@ void SelectLargest(const float* x, int64_t n, int64_t k, int64_t* places) {
     std::push_heap(places, places + k, before);
   }
   std::sort_heap(places, places + k, before);
+}
+
+// ---- A few of many: the k-th largest of the maxima of 32 lanes is a bound
+// that k elements reach and hardly any other.
+
+constexpr int kLanes = 4 * kVector;
+// More than half of the lanes would let many elements pass.
+constexpr int64_t kMostByBound = kLanes / 2;
+constexpr int kMostCandidates = 64;
+
+// What k of x[0, n) reach; NaNs are left out.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline float BoundOf(const float* x, int64_t n,
+                                                  int64_t k) {
+  const Vector lowest = -__builtin_inff() - Vector{};
+  Vector most[4] = {lowest, lowest, lowest, lowest};
+  for (int64_t i = 0; i + kLanes <= n; i += kLanes) {
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      const Vector v = VectorAt(x + i + j * kVector);
+      most[j] = v > most[j] ? v : most[j];
+    }
+  }
+  float bound = 0;
+  for (int64_t left = k; left > 0;) {
+    const Vector a = most[0] > most[1] ? most[0] : most[1];
+    const Vector b = most[2] > most[3] ? most[2] : most[3];
+    bound = MaxOfLanes(a > b ? a : b);
+    VectorMask taken = {};
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      const VectorMask equal = most[j] == bound;
+      most[j] = equal ? lowest : most[j];
+      taken += equal;  // -1 each
+    }
+    taken += HT_LANES(taken, 4, 5, 6, 7);
+    taken += HT_LANES(taken, 2, 3, 2, 3);
+    left += taken[0] + taken[1];
+  }
+  return bound;
+}
+
+// The places of what reaches `bound` or is a NaN; how many, more than
+// kMostCandidates if not all are there.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline int PlacesFrom(float bound, const float* x,
+                                                   int64_t n, int32_t* places) {
+  int count = 0;
+  int64_t i = 0;
+  for (; i + kLanes <= n && count <= kMostCandidates; i += kLanes) {
+    VectorMask bits = {1, 2, 4, 8, 16, 32, 64, 128}, reach = {};
+#pragma GCC unroll 4
+    for (int j = 0; j < kLanes; j += kVector) {
+      reach |= ~(VectorAt(x + i + j) < bound) & bits;
+      bits <<= kVector;
+    }
+    reach |= HT_LANES(reach, 4, 5, 6, 7);
+    reach |= HT_LANES(reach, 2, 3, 2, 3);
+    uint32_t left = static_cast<uint32_t>(reach[0] | reach[1]);
+    for (; left != 0; left &= left - 1) {
+      places[count++] = static_cast<int32_t>(i) + __builtin_ctz(left);
+    }
+  }
+  for (; i < n && count <= kMostCandidates; ++i) {
+    places[count] = static_cast<int32_t>(i);
+    count += x[i] < bound ? 0 : 1;
+  }
+  return count;
+}
+
+// A number by which candidates are in order, none like another: first x, NaNs
+// above all and -0 as 0, then the place.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline int64_t OrderOf(float x, int32_t place) {
+  const uint32_t bits = functors::Bits(x + 0.0f);
+  const int32_t size = static_cast<int32_t>(bits & 0x7fffffffu);
+  int32_t order = (bits >> 31) != 0 ? -size : size;
+  if (x != x) order = INT32_MAX;
+  return int64_t{order} * (int64_t{1} << 32) + (INT32_MAX - place);
+}
+
+// SelectLargest of many; false if too many are equal.
+bool SelectFew(const float* x, int64_t n, int64_t k, int64_t* places) {
+  bool found;
+  ForIsa([=, to = &found] {
+    int32_t candidates[kMostCandidates + kLanes + 1];
+    int64_t order[kMostCandidates];
+    const int count = PlacesFrom(BoundOf(x, n, k), x, n, candidates);
+    *to = count <= kMostCandidates;
+    if (!*to) return;
+    for (int i = 0; i < count; ++i) {
+      order[i] = OrderOf(x[candidates[i]], candidates[i]);
+    }
+    for (int i = 0; i < count; ++i) {
+      int64_t before = 0;
+      for (int j = 0; j < count; ++j) before += order[j] > order[i] ? 1 : 0;
+      if (before < k) places[before] = candidates[i];
+    }
+  });
+  return found;
+}
+
+// The places of the k largest of x[0, n) in descending order, NaNs first,
+// the lower index first among equals.
+void SelectLargest(const float* x, int64_t n, int64_t k, int64_t* places) {
+  if (k <= kMostByBound && n >= 2 * kLanes && n <= INT32_MAX &&
+      SelectFew(x, n, k, places)) {
+    return;
+  }
+  SelectByHeap(x, n, k, places);
 }
 
 struct TopKKernel {

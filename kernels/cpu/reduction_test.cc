@@ -215,6 +215,41 @@ TEST(CumsumTest, EitherWayAlongRowsAndColumns) {
   }
 }
 
+// NaNs first, then descending; of equals, -0 and 0 too, the lower place.
+TEST(TopKTest, AnyRowsAndTies) {
+  const auto expect = [](const Values& row, int64_t k) {
+    const int64_t n = static_cast<int64_t>(row.size());
+    Ints order(n);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      const bool a_nan = std::isnan(row[a]), b_nan = std::isnan(row[b]);
+      return a_nan != b_nan ? a_nan : row[a] > row[b];
+    });
+    KernelRun run("top_k");
+    run.In("X", F32({1, n}, row)).Attr("k", k);
+    const Values found = run.Get("Indices");
+    for (int64_t i = 0; i < k; ++i) {
+      ASSERT_EQ(found[i], order[i]) << n << " " << k << " " << i;
+    }
+  };
+  for (const int64_t n : {5, 63, 64, 65, 100, 784, 1500}) {
+    for (const int64_t k : {1, 2, 5, 16, 17, 40}) {
+      if (k > n) continue;
+      expect(Rounded(DType::kF32, Draws(n, -3, 3)), k);
+      expect(Eighths(n), k);
+      expect(Values(n, 0.5), k);
+      Values x(n, -kInf);
+      expect(x, k);
+      x = Draws(n, -1, -0.5);
+      for (int64_t i = 0; i < n; i += 3) x[i] = i % 2 == 0 ? 0.0 : -0.0;
+      expect(Rounded(DType::kF32, x), k);
+      for (int64_t i = 1; i < n; i += 7) x[i] = kNaN;
+      expect(Rounded(DType::kF32, x), k);
+      expect(Values(n, kNaN), k);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kernels
 }  // namespace halftone
