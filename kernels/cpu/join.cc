@@ -2,7 +2,9 @@
 #include "kernels/common/join.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/copy.h"
@@ -23,6 +25,61 @@ void CopyElements(const char* from, int64_t from_stride, char* to,
       memcpy(to + r * to_stride, from + r * from_stride, sizeof(T));
     }
   });
+}
+
+// Two to four parts of one element each, in one pass.
+constexpr size_t kMostWoven = 4;
+
+bool IsWoven(const Join& join) {
+  const size_t n = join.parts.size();
+  const int64_t bytes = join.parts.empty() ? 0 : join.parts[0];
+  return n >= 2 && n <= kMostWoven &&
+         (bytes == 2 || bytes == 4 || bytes == 8) &&
+         join.row == bytes * static_cast<int64_t>(n) &&
+         std::all_of(join.parts.begin(), join.parts.end(),
+                     [&](int64_t part) { return part == bytes; });
+}
+
+// `joined` to the parts if kCut, else the parts to it.
+template <bool kCut, typename T, int kParts, typename Parts, typename Joined>
+void WeaveParts(const Parts& parts, Joined joined, int64_t rows, int threads) {
+  using Element = std::conditional_t<kCut, T, const T>;
+  using Whole = std::conditional_t<kCut, const T, T>;
+  std::array<Element*, kParts> part;
+  for (int k = 0; k < kParts; ++k) part[k] = static_cast<Element*>(parts[k]);
+  Whole* whole = reinterpret_cast<Whole*>(joined);
+  const int64_t grain = kCopyGrain / int64_t{sizeof(T)};
+  ParallelFor(threads, rows, grain, [=](int64_t begin, int64_t end) {
+    ForIsa([=] {
+#pragma GCC ivdep
+      for (int64_t r = begin; r < end; ++r) {
+#pragma GCC unroll 4
+        for (int k = 0; k < kParts; ++k) {
+          if constexpr (kCut) {
+            part[k][r] = whole[r * kParts + k];
+          } else {
+            whole[r * kParts + k] = part[k][r];
+          }
+        }
+      }
+    });
+  });
+}
+template <bool kCut, typename Parts, typename Joined>
+void Weave(const Join& join, const Parts& parts, Joined joined, int threads) {
+  const auto weave = [&](auto zero) {
+    using T = decltype(zero);
+    if (join.parts.size() == 2) {
+      WeaveParts<kCut, T, 2>(parts, joined, join.outer, threads);
+    } else if (join.parts.size() == 3) {
+      WeaveParts<kCut, T, 3>(parts, joined, join.outer, threads);
+    } else {
+      WeaveParts<kCut, T, 4>(parts, joined, join.outer, threads);
+    }
+  };
+  if (join.parts[0] == 2) return weave(uint16_t());
+  if (join.parts[0] == 4) return weave(uint32_t());
+  weave(uint64_t());
 }
 
 void CopyParts(const char* from, int64_t from_stride, char* to,
@@ -73,6 +130,9 @@ auto MakeJoin(const BoundOp& op) {
   return [join = JoinOf(op, false)](const Buffers& buffers,
                                     runtime::Stream& stream) {
     char* to = static_cast<char*>(buffers.outputs[0]);
+    if (IsWoven(join)) {
+      return Weave<false>(join, buffers.inputs, to, stream.threads());
+    }
     if (HasShortRows(join)) {
       return CopyShortRows<false>(join, buffers.inputs, to, stream.threads());
     }
@@ -88,6 +148,9 @@ auto MakeCut(const BoundOp& op) {
   return [join = JoinOf(op, true)](const Buffers& buffers,
                                    runtime::Stream& stream) {
     const char* from = static_cast<const char*>(buffers.inputs[0]);
+    if (IsWoven(join)) {
+      return Weave<true>(join, buffers.outputs, from, stream.threads());
+    }
     if (HasShortRows(join)) {
       return CopyShortRows<true>(join, buffers.outputs, from, stream.threads());
     }

@@ -250,6 +250,25 @@ TEST(TopKTest, AnyRowsAndTies) {
   }
 }
 
+TEST(JoinTest, ElementsSideBySideThereAndBack) {
+  const int64_t n = 101;
+  for (const DType dtype : {DType::kF16, DType::kF32, DType::kI64}) {
+    for (const int parts : {2, 3, 4, 5}) {
+      KernelRun stack("stack");
+      Values expected(n * parts);
+      for (int k = 0; k < parts; ++k) {
+        Values x(n);
+        for (int64_t i = 0; i < n; ++i) {
+          x[i] = expected[i * parts + k] = static_cast<double>(i * 3 + k);
+        }
+        stack.In("X", {dtype, {n}, x});
+      }
+      stack.Attr("axis", -1);
+      EXPECT_EQ(stack.Get("Y"), expected);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kernels
 }  // namespace halftone
