@@ -280,12 +280,21 @@ class MoveKernel {
   }
 };
 
-// ---- pad3d_grad: a row of XGrad at a time, in f32.
+// ---- pad3d_grad: a row of XGrad at a time. What one row of OutGrad adds to is
+// copied but for columns at the border; of several they are added up in f32.
 
 struct PadGradKernel {
   std::vector<AxisRead> axes;                 // as pad3d reads X
   std::vector<std::vector<int64_t>> went[2];  // by D or H: where an index went
   std::vector<RowRun> runs;                   // along W
+  RowRun inside = {0, 0, 0, 1};               // the longest that is a copy
+  // Columns of XGrad that are no copies, and columns of OutGrad they come from:
+  // one after the other.
+  struct Column {
+    int64_t at, count;
+  };
+  std::vector<Column> columns;
+  std::vector<int64_t> sources;
   DType dtype;
   int threads;  // that the workspace is for
 
@@ -294,12 +303,18 @@ struct PadGradKernel {
         runs(RunsOf(axes[4])),
         dtype(op.Output("XGrad").dtype),
         threads(std::max(1, op.context().threads)) {
-    for (int k = 0; k < 2; ++k) {
-      went[k].resize(axes[2 + k].size);
-      for (int64_t i = 0; i < axes[2 + k].extent; ++i) {
-        const int64_t at = axes[2 + k].At(i);
-        if (at >= 0) went[k][at].push_back(i);
+    for (int k = 0; k < 2; ++k) went[k] = WhereTo(axes[2 + k]);
+    for (const RowRun& run : runs) {
+      if (run.from >= 0 && run.step == 1 && run.n > inside.n) inside = run;
+    }
+    const auto in_row = WhereTo(axes[4]);
+    for (int64_t w = 0; w < axes[4].size; ++w) {
+      const int64_t count = static_cast<int64_t>(in_row[w].size());
+      if (count == 1 && w >= inside.from && w < inside.from + inside.n) {
+        continue;
       }
+      columns.push_back({w, count});
+      sources.insert(sources.end(), in_row[w].begin(), in_row[w].end());
     }
   }
 
@@ -313,27 +328,91 @@ struct PadGradKernel {
     // A thread has a row of the workspace.
     const int64_t parts = std::max(1, std::min(threads, stream.threads()));
     const int64_t fair = std::max(grain, (rows + parts - 1) / parts);
-    ParallelFor(
-        static_cast<int>(parts), rows, fair, [&](int64_t begin, int64_t end) {
-          float* own = sums + begin / fair * (width + axes[4].extent);
-          for (int64_t row = begin; row < end; ++row) {
-            Row(buffers.inputs[1], row, own, own + width);
-            char* to = static_cast<char*>(buffers.outputs[0]);
-            FromFloat(dtype, own, to + row * width * SizeOf(dtype), width);
-          }
-        });
+    ParallelFor(static_cast<int>(parts), rows, fair,
+                [&](int64_t begin, int64_t end) {
+                  float* own = sums + begin / fair * (width + axes[4].extent);
+                  char* to = static_cast<char*>(buffers.outputs[0]);
+                  for (int64_t row = begin; row < end;) {
+                    char* out = to + row * width * SizeOf(dtype);
+                    const int64_t n = CopiedRows(row, end);
+                    if (n > 0) {
+                      Copy(buffers.inputs[1], row, n, out);
+                      row += n;
+                      continue;
+                    }
+                    Row(buffers.inputs[1], row, own, own + width);
+                    FromFloat(dtype, own, out, width);
+                    ++row;
+                  }
+                });
   }
 
  private:
+  static std::vector<std::vector<int64_t>> WhereTo(const AxisRead& axis) {
+    std::vector<std::vector<int64_t>> to(axis.size);
+    for (int64_t i = 0; i < axis.extent; ++i) {
+      const int64_t at = axis.At(i);
+      if (at >= 0) to[at].push_back(i);
+    }
+    return to;
+  }
+  // Where row (d, h) of the image of `row` begins.
+  int64_t SourceOf(int64_t row, int64_t d, int64_t h) const {
+    const int64_t image = row / (axes[3].size * axes[2].size);
+    return ((image * axes[2].extent + d) * axes[3].extent + h) * axes[4].extent;
+  }
+
+  // How many rows from `row` on, of one plane, went to one row each, side by
+  // side.
+  int64_t CopiedRows(int64_t row, int64_t end) const {
+    const int64_t height = axes[3].size, first = row % height;
+    if (went[0][row / height % axes[2].size].size() != 1) return 0;
+    int64_t n = 0;
+    for (; row + n < end && first + n < height; ++n) {
+      const std::vector<int64_t>& to = went[1][first + n];
+      if (to.size() != 1 || to[0] != went[1][first][0] + n) break;
+    }
+    return n;
+  }
+  void Copy(const void* grad, int64_t row, int64_t n, char* out) const {
+    const int64_t height = axes[3].size;
+    const int64_t at = SourceOf(row, went[0][row / height % axes[2].size][0],
+                                went[1][row % height][0]);
+    DispatchType(FloatTypes(), dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      CopyTyped(static_cast<const T*>(grad) + at, n, reinterpret_cast<T*>(out));
+    });
+  }
+  template <typename T>
+  void CopyTyped(const T* from, int64_t n, T* to) const {
+    ForIsa([=, width = axes[4].size, stride = axes[4].extent, in = inside,
+            border = absl::MakeConstSpan(columns),
+            source_columns = sources.data()] {
+      for (int64_t r = 0; r < n; ++r) {
+        const T* x = from + r * stride;
+        T* row = to + r * width;
+        CopyShort(reinterpret_cast<const char*>(x + in.to),
+                  reinterpret_cast<char*>(row + in.from),
+                  in.n * int64_t{sizeof(T)});
+        const int64_t* source = source_columns;
+        for (const Column& column : border) {
+          float sum = 0;
+          for (int64_t k = 0; k < column.count; ++k) {
+            sum += static_cast<float>(x[*source++]);
+          }
+          row[column.at] = static_cast<T>(sum);
+        }
+      }
+    });
+  }
+
   void Row(const void* grad, int64_t row, float* sums, float* buffer) const {
     const int64_t height = axes[3].size, depth = axes[2].size;
-    const int64_t image = row / (height * depth);
     std::fill_n(sums, axes[4].size, 0.0f);
     for (const int64_t d : went[0][row / height % depth]) {
       for (const int64_t h : went[1][row % height]) {
-        const int64_t at = ((image * axes[2].extent + d) * axes[3].extent + h) *
-                           axes[4].extent;
-        Add(LoadBlock(dtype, grad, at, axes[4].extent, buffer), sums);
+        Add(LoadBlock(dtype, grad, SourceOf(row, d, h), axes[4].extent, buffer),
+            sums);
       }
     }
   }
@@ -342,7 +421,7 @@ struct PadGradKernel {
       if (run.from < 0) continue;
       const float* from = x + run.to;
       float* to = sums + run.from;
-      if (run.step == 1) {
+      if (run.step == 1 && run.n > 1) {
         ForIsa([=, n = run.n] {
           for (int64_t i = 0; i < n; ++i) to[i] += from[i];
         });

@@ -269,6 +269,31 @@ TEST(JoinTest, ElementsSideBySideThereAndBack) {
   }
 }
 
+// A row's border columns, rows that several others went to, low dtypes.
+TEST(PadGradTest, OfSixteenBitsAsOfF32) {
+  for (const char* mode : {"constant", "reflect", "replicate", "circular"}) {
+    const Ints dims = {2, 3, 2, 5, 9}, padded = {2, 3, 2, 8, 14};
+    const Values x(2 * 3 * 2 * 5 * 9), grad = Eighths(2 * 3 * 2 * 8 * 14, 3);
+    Values expected;
+    for (const DType dtype : kFloats) {
+      KernelRun run("pad3d_grad");
+      run.In("X", {dtype, dims, x})
+          .In("OutGrad", {dtype, padded, grad})
+          .Attr("paddings", Ints{3, 2, 1, 2, 0, 0})
+          .Attr("mode", mode)
+          .Threads(2);
+      const Values found = run.Get("XGrad");
+      if (dtype == DType::kF32) expected = found;
+      EXPECT_EQ(found, Rounded(dtype, expected)) << mode << Name(dtype);
+    }
+    EXPECT_EQ(std::accumulate(expected.begin(), expected.end(), 0.0),
+              mode == std::string("constant")
+                  ? std::accumulate(expected.begin(), expected.end(), 0.0)
+                  : std::accumulate(grad.begin(), grad.end(), 0.0))
+        << mode;
+  }
+}
+
 }  // namespace
 }  // namespace kernels
 }  // namespace halftone
