@@ -8,14 +8,16 @@
 #include "kernels/common/shapes.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
+#include "kernels/functors/cast.h"
 #include "kernels/register_all.h"
 
 namespace halftone {
 namespace kernels {
 namespace {
 
-// What storage is compared as: 16-bit floats are widened, a block at a time.
+// What storage is compared as: 16-bit floats are widened.
 template <typename T>
 struct ComparedAs {
   using type = T;
@@ -60,6 +62,32 @@ void CompareRow(const C* x, int64_t x_stride, const C* y, int64_t y_stride,
       out[i] = f(x[i * x_stride], y[i * y_stride]);
     }
   }
+}
+
+// Whole vectors of n 16-bit floats, converted in registers: how many elements
+// they are. kYStride is 1 or, of one number, 0.
+template <typename F, int kYStride, typename T>
+int64_t CompareLow(const T* x, const T* y, bool* out, int64_t n) {
+  constexpr int64_t kMost = LowVector<Isa::kAvx512>::kSize;
+  const int64_t whole = n / kMost * kMost;
+  ForIsa([=](auto isa) {
+    using Low = LowVector<decltype(isa)::value>;
+    constexpr int kSize = Low::kSize;
+    const F f;
+    float a[kSize], b[kSize];
+    if constexpr (kYStride == 0) {
+      const float number = static_cast<float>(*y);
+      for (int j = 0; j < kSize; ++j) b[j] = number;
+    }
+    for (int64_t i = 0; i < whole; i += kSize) {
+      Low::Load(x + i, a);
+      if constexpr (kYStride != 0) Low::Load(y + i, b);
+#pragma GCC ivdep
+#pragma GCC unroll 1  // else it becomes no vector
+      for (int j = 0; j < kSize; ++j) out[i + j] = f(a[j], b[j]);
+    }
+  });
+  return whole;
 }
 
 // Elements as what they are compared as: where they are, or in `buffer`, which
@@ -117,6 +145,19 @@ struct PredicateKernel {
     alignas(64) C x_buffer[kConvertBlock];
     alignas(64) C y_buffer[kConvertBlock];
     int64_t x_stride = loops.stride(0), y_stride = loops.stride(1);
+    if constexpr (functors::IsStorageFloat<T>::value) {
+      int64_t done = 0;
+      if (x_stride == 1 && y_stride == 1) {
+        done = CompareLow<F, 1>(x, y, out, n);
+      } else if (x_stride == 1 && y_stride == 0) {
+        done = CompareLow<F, 0>(x, y, out, n);
+      }
+      x += done;
+      y += done * y_stride;
+      out += done;
+      n -= done;
+      if (n == 0) return;
+    }
     const C* a = Widened(x, n, &x_stride, x_buffer);
     const C* b = Widened(y, n, &y_stride, y_buffer);
     CompareRow<C, F>(a, x_stride, b, y_stride, out, n);

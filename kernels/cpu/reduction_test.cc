@@ -294,6 +294,27 @@ TEST(PadGradTest, OfSixteenBitsAsOfF32) {
   }
 }
 
+TEST(CompareTest, SixteenBitsWithRestsAndNaNs) {
+  const int64_t n = 45;
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    Values x = Eighths(n), y = Eighths(n, 2), equal(n), less(n), above(n);
+    x[3] = y[3] = x[40] = y[20] = kNaN;
+    x[5] = -0.0, y[5] = 0.0;
+    for (int64_t i = 0; i < n; ++i) {
+      equal[i] = x[i] == y[i];
+      less[i] = x[i] < y[i];
+      above[i] = x[i] > 0.25;
+    }
+    KernelRun is_equal("equal"), is_less("less_than"), is_above("greater_than");
+    is_equal.In("X", {dtype, {n}, x}).In("Y", {dtype, {n}, y});
+    EXPECT_EQ(is_equal.Get("Out"), equal);
+    is_less.In("X", {dtype, {n}, x}).In("Y", {dtype, {n}, y});
+    EXPECT_EQ(is_less.Get("Out"), less);
+    is_above.In("X", {dtype, {n}, x}).In("Y", {dtype, {1}, {0.25}});
+    EXPECT_EQ(is_above.Get("Out"), above);
+  }
+}
+
 }  // namespace
 }  // namespace kernels
 }  // namespace halftone
