@@ -232,13 +232,19 @@ struct ScatterKernel {
         std::max<int64_t>(1, kCopyGrain / (n * int64_t{sizeof(T)} + 1));
     ParallelFor(stream.threads(), shape.outer * shape.size, grain,
                 [&](int64_t begin, int64_t end) {
+                  int64_t copied = begin;  // rows up to `row` are still to be
+                  const auto copy = [&](int64_t row) {
+                    memcpy(static_cast<void*>(out + copied * n), x + copied * n,
+                           (row - copied) * n * sizeof(T));
+                    copied = row + 1;
+                  };
                   for (int64_t row = begin; row < end; ++row) {
                     const int64_t o = row / shape.size;
                     const auto places = named.Of(row % shape.size);
+                    if (places.empty()) continue;
+                    copy(row);
                     T* to = out + row * n;
-                    if (places.empty()) {
-                      std::copy_n(x + row * n, n, to);
-                    } else if (overwrite || places.size() == 1) {
+                    if (overwrite || places.size() == 1) {
                       std::copy_n(
                           updates + (o * shape.count + places.back()) * n, n,
                           to);
@@ -246,6 +252,7 @@ struct ScatterKernel {
                       Sum(updates, o, places, to);
                     }
                   }
+                  copy(end);
                 });
   }
 

@@ -315,6 +315,29 @@ TEST(CompareTest, SixteenBitsWithRestsAndNaNs) {
   }
 }
 
+// Rows that are not named go in runs between those that are.
+TEST(ScatterTest, RunsBetweenNamedRows) {
+  const int64_t rows = 50, width = 3;
+  Values x(rows * width), updates = Eighths(5 * width);
+  std::iota(x.begin(), x.end(), 100);
+  for (const Values& ids : {Values{0, 7, 8, 20, 49}, Values{1, 2, 3, 4, 48},
+                            Values{5, 5, 5, 5, 5}}) {
+    for (const int threads : {1, 3}) {
+      Values expected = x;
+      for (size_t i = 0; i < ids.size(); ++i) {
+        std::copy_n(&updates[i * width], width,
+                    &expected[static_cast<size_t>(ids[i]) * width]);
+      }
+      KernelRun run("scatter");
+      run.In("X", F32({rows, width}, x))
+          .In("Ids", I64({5}, ids))
+          .In("Updates", F32({5, width}, updates))
+          .Threads(threads);
+      EXPECT_EQ(run.Get("Out"), expected) << threads;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kernels
 }  // namespace halftone
