@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Bytes per second of element-wise ops, norms and updates beside a copy's.
 
-One core, tensors that caches do not hold. What an op reads and writes counts
-once; a copy of as many bytes is timed in the same run. Prints a line per op,
-the worst first: milliseconds, GB/s, the share of a copy's. Exit code 1 if one is
-below --least.
+On one core, or on all of them, whose copies share the memory: the aim is the
+machine's copy bandwidth. Tensors that caches do not hold; what an op reads and
+writes counts once; a copy of as many bytes, on as many threads, is timed in the
+same run. Prints a line per op, the worst first: milliseconds, GB/s, the share of
+a copy's. Exit code 1 if one is below --least.
 """
 
 import argparse
@@ -18,13 +19,16 @@ ELSEWHERE = ('gather.*|slice_.*|strided_slice|embedding.*|index_select.*|one_hot
              'nll_loss.*|.*pool2d.*|.*_grad_filter')
 
 
+SUFFIXES = {'one': '', 'all': '/all/real_time'}
+
+
 def runs(binary, flags):
   """(name, milliseconds, GB/s, share) by case, the best of the rounds."""
   def ask(*arguments):
     return subprocess.run([binary, *arguments], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, check=True).stdout.decode()
 
-  suffix = f'/{flags.dtype}/large'
+  suffix = f'/{flags.dtype}/large' + SUFFIXES[flags.threads]
   names = [line[:-len(suffix)]
            for line in ask('--benchmark_list_tests').splitlines()
            if line.endswith(suffix)]
@@ -41,7 +45,7 @@ def runs(binary, flags):
     if run.get('run_type') == 'aggregate':
       continue
     line = (run['of_copy'], run['bytes_per_second'] / 1e9,
-            run['cpu_time'] / 1e3, name)
+            run['real_time'] / 1e3, name)
     best[name] = max(best.get(name, line), line)
   return best.values()
 
@@ -49,6 +53,7 @@ def runs(binary, flags):
 def main():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument('--dtype', default='f32', choices=('f32', 'bf16', 'f16'))
+  parser.add_argument('--threads', default='one', choices=SUFFIXES)
   parser.add_argument('--filter', default='.*',
                       help='a regular expression')
   parser.add_argument('--rounds', type=int, default=2)

@@ -1,6 +1,7 @@
 // Element-wise ops, dropout, softmax and norms on 64 images of 16 x 28 x 28 (or
 // as many elements in other dims), on one thread: to be held against PyTorch's
-// on the same tensor, and, on kLarge times as many, against a copy.
+// on the same tensor, and, on kLarge times as many, against a copy, on one
+// thread and on all.
 #include <string>
 #include <utility>
 #include <vector>
@@ -309,8 +310,9 @@ kernels::Tensor Image(const Case& c, size_t i, DType dtype, int64_t scale) {
 }
 
 void RunScaled(benchmark::State& state, const Case& c, DType dtype,
-               int64_t scale) {
+               int64_t scale, int threads) {
   KernelRun run(c.op);
+  run.Threads(threads);
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     run.In(c.inputs[i], Image(c, i, dtype, scale));
   }
@@ -348,18 +350,22 @@ void RunScaled(benchmark::State& state, const Case& c, DType dtype,
   for (const auto& attr : c.attrs) run.Attr(attr.first, attr.second);
   run.Run();
   for (auto step : state) run.Enqueue();
-  ReportBytes(state, run.TensorBytes());
+  ReportBytes(state, run.TensorBytes(), threads);
 }
 
 void RunCase(benchmark::State& state, const Case& c, DType dtype) {
-  RunScaled(state, c, dtype, 1);
+  RunScaled(state, c, dtype, 1, 1);
 }
 void RunLarge(benchmark::State& state, const Case& c, DType dtype) {
-  RunScaled(state, c, dtype, kLarge);
+  RunScaled(state, c, dtype, kLarge, 1);
+}
+void RunOnAll(benchmark::State& state, const Case& c, DType dtype) {
+  RunScaled(state, c, dtype, kLarge, AllThreads());
 }
 
-const bool kRegistered =
-    RegisterCases(kCases, RunCase) && RegisterCases(kCases, RunLarge, "/large");
+const bool kRegistered = RegisterCases(kCases, RunCase) &&
+                         RegisterCases(kCases, RunLarge, "/large") &&
+                         RegisterCases(kCases, RunOnAll, "/large/all", true);
 
 }  // namespace
 }  // namespace halftone

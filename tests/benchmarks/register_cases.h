@@ -3,10 +3,12 @@
 #define HALFTONE_TESTS_BENCHMARKS_REGISTER_CASES_H_
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <functional>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,46 +26,67 @@ inline int64_t Elements(const std::vector<int64_t>& dims) {
                          std::multiplies<int64_t>());
 }
 
-// Bytes read and written per second of CPU time by a copy of such a size.
-inline double CopyRate() {
-  static const double rate = [] {
-    const size_t bytes = size_t{1} << 26;
-    std::vector<char> from(bytes, 1), to(bytes, 2);
-    std::clock_t least = CLOCKS_PER_SEC;
-    for (int round = 0; round < 9; ++round) {
-      const std::clock_t start = std::clock();
-      std::memcpy(to.data(), from.data(), bytes);
-      benchmark::ClobberMemory();
-      least = std::min(least, std::clock() - start);
-    }
-    return 2.0 * static_cast<double>(bytes) * CLOCKS_PER_SEC /
-           static_cast<double>(least);
-  }();
-  return rate;
+// What "/large/all" cases are run on: all of the machine's threads.
+inline int AllThreads() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-// Shows bytes per second, and their share of a copy's, of iterations that read
-// and write so many.
-inline void ReportBytes(benchmark::State& state, int64_t bytes) {
+// Seconds that benchmarks on so many threads count: the CPU's on one.
+inline double Seconds(int threads) {
+  if (threads == 1) return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Bytes read and written per second by a copy of such a size, on so many
+// threads: what they share is the machine's memory.
+inline double CopyRate(int threads) {
+  const size_t bytes = size_t{1} << 26;
+  std::vector<char> from(bytes, 1), to(bytes, 2);
+  const auto copy_part = [&](size_t part) {
+    const size_t begin = bytes * part / threads;
+    std::memcpy(&to[begin], &from[begin], bytes * (part + 1) / threads - begin);
+  };
+  double least = 1;
+  for (int round = 0; round < 9; ++round) {
+    const double start = Seconds(threads);
+    std::vector<std::thread> others;
+    for (int i = 1; i < threads; ++i) others.emplace_back(copy_part, i);
+    copy_part(0);
+    for (std::thread& other : others) other.join();
+    benchmark::ClobberMemory();
+    least = std::min(least, Seconds(threads) - start);
+  }
+  return 2.0 * static_cast<double>(bytes) / least;
+}
+
+// Shows bytes per second, and their share of a copy's on as many threads, of
+// iterations that read and write so many.
+inline void ReportBytes(benchmark::State& state, int64_t bytes, int threads) {
+  static const double on_one = CopyRate(1), on_all = CopyRate(AllThreads());
+  const double copied = threads == 1 ? on_one : on_all;
   const auto rate = benchmark::Counter::kIsIterationInvariantRate;
   state.counters["bytes_per_second"] = benchmark::Counter(
       static_cast<double>(bytes), rate, benchmark::Counter::kIs1024);
   state.counters["of_copy"] =
-      benchmark::Counter(static_cast<double>(bytes) / CopyRate(), rate);
+      benchmark::Counter(static_cast<double>(bytes) / copied, rate);
 }
 
 // Registers run(state, case, dtype) as "<case's name>/<dtype><suffix>" for each
-// of `cases`, which must outlive the benchmarks. True, for a static
-// initializer.
+// of `cases`, which must outlive the benchmarks; "/real_time" behind it, and
+// timed by the clock, where `by_clock`: for what runs on several threads. True,
+// for a static initializer.
 template <typename Cases, typename Run>
 bool RegisterCases(const Cases& cases, const Run& run,
-                   absl::string_view suffix = "") {
+                   absl::string_view suffix = "", bool by_clock = false) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     for (const auto& c : cases) {
-      benchmark::RegisterBenchmark(
+      auto* registered = benchmark::RegisterBenchmark(
           absl::StrCat(c.name, "/", Name(dtype), suffix).c_str(),
-          [&c, dtype, run](benchmark::State& state) { run(state, c, dtype); })
-          ->Unit(benchmark::kMicrosecond);
+          [&c, dtype, run](benchmark::State& state) { run(state, c, dtype); });
+      registered->Unit(benchmark::kMicrosecond);
+      if (by_clock) registered->UseRealTime();
     }
   }
   return true;

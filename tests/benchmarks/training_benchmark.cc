@@ -1,7 +1,8 @@
 // What a training step has beside convolutions, products and element-wise ops
 // of one shape: lookups and their gradients, losses by label, biases, casts,
 // pooling of images, gradients of padding and norms, updates. On one thread: to
-// be held against PyTorch's on the same tensors (compare_training.py).
+// be held against PyTorch's on the same tensors (compare_training.py); larger
+// ones, on one thread and on all, against a copy (compare_copy.py).
 #include <string>
 #include <utility>
 #include <vector>
@@ -258,6 +259,7 @@ struct Setting {
   const Case& c;
   DType dtype;
   int64_t scale;
+  int threads;
 
   // `dims` of so many times the samples, if their first one is of samples or
   // of their channels.
@@ -307,6 +309,7 @@ struct Setting {
 void RunScaled(benchmark::State& state, const Setting& setting) {
   const Case& c = setting.c;
   KernelRun run(c.op);
+  run.Threads(setting.threads);
   int64_t salt = 0;
   for (const Input& input : c.inputs) {
     run.In(input.slot, input.kind == Kind::kForward
@@ -324,18 +327,22 @@ void RunScaled(benchmark::State& state, const Setting& setting) {
   }
   run.Run();
   for (auto step : state) run.Enqueue();
-  ReportBytes(state, run.TensorBytes());
+  ReportBytes(state, run.TensorBytes(), setting.threads);
 }
 
 void RunCase(benchmark::State& state, const Case& c, DType dtype) {
-  RunScaled(state, {c, dtype, 1});
+  RunScaled(state, {c, dtype, 1, 1});
 }
 void RunLarge(benchmark::State& state, const Case& c, DType dtype) {
-  RunScaled(state, {c, dtype, kLarge});
+  RunScaled(state, {c, dtype, kLarge, 1});
+}
+void RunOnAll(benchmark::State& state, const Case& c, DType dtype) {
+  RunScaled(state, {c, dtype, kLarge, AllThreads()});
 }
 
-const bool kRegistered =
-    RegisterCases(kCases, RunCase) && RegisterCases(kCases, RunLarge, "/large");
+const bool kRegistered = RegisterCases(kCases, RunCase) &&
+                         RegisterCases(kCases, RunLarge, "/large") &&
+                         RegisterCases(kCases, RunOnAll, "/large/all", true);
 
 }  // namespace
 }  // namespace halftone
