@@ -26,11 +26,25 @@ struct CrossEntropy {
   int64_t ignore_index;
   bool soft, use_softmax;
 
-  // Exponentials, unless the rows are probabilities.
-  void Exps(const float* x, int64_t n, float* e, float* largest,
+  // Logits as f32 in `x`, or, if they are of long rows, where they lie.
+  Rows::View Logits(const void* tensor, int64_t first, int64_t n,
+                    float* x) const {
+    if (rows.length >= kLongRow) return rows.Read(in, tensor, first, n, x);
+    rows.Load(in, tensor, first, n, x);
+    return {DType::kF32, x};
+  }
+  // Exponentials, unless the rows are probabilities; of long rows only the sums
+  // unless they are `kept`.
+  void Exps(const Rows::View& x, int64_t n, bool kept, float* e, float* largest,
             float* sums) const {
     if (!use_softmax) return;
-    ExpRows(x, n, rows.length, rows.padded(), e, largest, sums);
+    if (rows.length >= kLongRow) {
+      ExpLongRows(x, n, rows.length, rows.padded(), kept ? e : nullptr, largest,
+                  sums);
+      return;
+    }
+    ExpRows(static_cast<const float*>(x.data), n, rows.length, rows.padded(), e,
+            largest, sums);
   }
 };
 
@@ -41,27 +55,36 @@ struct CrossEntropyKernel : CrossEntropy {
         stream.threads(), buffers.workspace,
         [&](int64_t first, int64_t n, float* x, float* e) {
           float sums[kConvertBlock], largest[kConvertBlock];
-          rows.Load(in, buffers.inputs[0], first, n, x);
-          Exps(x, n, e, largest, sums);
-          if (soft) {  // e is free again
+          if (soft) {
+            rows.Load(in, buffers.inputs[0], first, n, x);
+            Exps({DType::kF32, x}, n, false, e, largest, sums);
             rows.Load(label, buffers.inputs[1], first, n, e);
             SoftLosses(x, e, n, largest, sums, losses + first);
             return;
           }
+          const Rows::View view = Logits(buffers.inputs[0], first, n, x);
+          Exps(view, n, false, e, largest, sums);
           const auto* labels = static_cast<const int64_t*>(buffers.inputs[1]);
-          for (int64_t r = 0; r < n; ++r) {
-            losses[first + r] = LossOf(labels[first + r], x + r * rows.length,
-                                       largest[r], sums[r]);
-          }
+          DispatchType(FloatTypes(), view.dtype, [&](auto tag) {
+            const auto* row =
+                static_cast<const typename decltype(tag)::type*>(view.data);
+            for (int64_t r = 0; r < n; ++r) {
+              losses[first + r] =
+                  LossOf(labels[first + r], row + r * rows.length, largest[r],
+                         sums[r]);
+            }
+          });
         });
   }
 
  private:
-  float LossOf(int64_t label, const float* x, float largest, float sum) const {
+  template <typename T>
+  float LossOf(int64_t label, const T* x, float largest, float sum) const {
     switch (functors::KindOfLabel(label, rows.length, ignore_index)) {
       case LabelKind::kClass:
-        return use_softmax ? functors::CrossEntropy(x[label] - largest, sum)
-                           : -functors::Log(x[label]);
+        return use_softmax ? functors::CrossEntropy(
+                                 static_cast<float>(x[label]) - largest, sum)
+                           : -functors::Log(static_cast<float>(x[label]));
       case LabelKind::kIgnored:
         return 0.0f;
       case LabelKind::kInvalid:
@@ -98,7 +121,7 @@ struct CrossEntropyGradKernel : CrossEntropy {
                [&](int64_t first, int64_t n, float* x, float* e) {
                  float sums[kConvertBlock], largest[kConvertBlock];
                  rows.Load(in, buffers.inputs[0], first, n, x);
-                 Exps(x, n, e, largest, sums);
+                 Exps({DType::kF32, x}, n, true, e, largest, sums);
                  if (soft) {
                    SoftGradients(buffers, first, n, grads + first, sums, x, e);
                  } else {

@@ -43,5 +43,20 @@ void Rows::Store(DType dtype, const float* buffer, void* tensor, int64_t first,
   });
 }
 
+bool Rows::StoresInPlace(DType dtype) const {
+  return stride == 1 && (dtype == DType::kF32 || HostIsa() != Isa::kBaseline);
+}
+
+Rows::View Rows::Read(DType dtype, const void* tensor, int64_t first, int64_t n,
+                      float* buffer) const {
+  constexpr int64_t kMost = LowVector<Isa::kAvx512>::kSize;
+  if (StoresInPlace(dtype) && (first + n) * length + kMost <= count * length) {
+    const char* data = static_cast<const char*>(tensor);
+    return {dtype, data + first * length * SizeOf(dtype)};
+  }
+  Load(dtype, tensor, first, n, buffer);
+  return {DType::kF32, buffer};
+}
+
 }  // namespace kernels
 }  // namespace halftone

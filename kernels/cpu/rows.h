@@ -7,7 +7,9 @@
 
 #include "kernels/common/shapes.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/parallel_for.h"
 
 namespace halftone {
@@ -26,7 +28,34 @@ struct Rows : RowShape {
             float* buffer) const;
   void Store(DType dtype, const float* buffer, void* tensor, int64_t first,
              int64_t n) const;
+
+  // Rows one behind the other, readable up to a vector of 16 elements beyond
+  // the last one's end.
+  struct View {
+    DType dtype{};
+    const void* data = nullptr;
+  };
+  // Rows [first, first + n) of a tensor: where they are if they can be read
+  // there by the vectors of this machine (low_vector.h), else as Load has them.
+  View Read(DType dtype, const void* tensor, int64_t first, int64_t n,
+            float* buffer) const;
+  // Whether a row is a run of a tensor that vectors of this machine can write.
+  bool StoresInPlace(DType dtype) const;
 };
+
+// body(LowVector, T()) of the instruction set of this machine and the type of
+// rows that Read or StoresInPlace has it work on: f32, if that is the baseline.
+template <typename Body>
+inline void ForLowRows(DType dtype, const Body& body) {
+  ForIsa([&](auto isa) {
+    using Low = LowVector<decltype(isa)::value>;
+    if constexpr (isa != Isa::kBaseline) {
+      if (dtype == DType::kBF16) return body(Low(), bfloat16());
+      if (dtype == DType::kF16) return body(Low(), half());
+    }
+    body(Low(), 0.0f);
+  });
+}
 
 // Visits all rows in groups, in parallel, with buffers for a group: of padded
 // rows, and a vector more.

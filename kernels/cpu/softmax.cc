@@ -11,6 +11,7 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/low_rows.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/functors/elementwise.h"
 #include "kernels/functors/loss.h"
@@ -22,6 +23,38 @@ namespace halftone {
 namespace kernels {
 namespace {
 
+// The sum of exp(x - most) over a row.
+template <typename Low, bool kStored, typename T>
+inline float ExpRow(const T* row, int64_t length, float most, float* e) {
+  return SumOfLow<Low>(length, [=](int64_t i, float* v) {
+    Low::Load(row + i, v);
+#pragma GCC unroll 1
+    for (int j = 0; j < Low::kSize; ++j) v[j] -= most;
+    // What exponentials of what is behind the row underflow of is slow.
+    if (i + Low::kSize > length) SetRest<Low>(length - i, 0.0f, v);
+#pragma GCC unroll 1
+    for (int j = 0; j < Low::kSize; ++j) v[j] = functors::ExpOfNegative(v[j]);
+    if constexpr (kStored) Low::Store(v, e + i);
+  });
+}
+
+// Rows [first, first + n) of an output, of which `row`(low, r, to) stores one:
+// where they are, if vectors can write them there, else by way of `buffer`.
+template <typename StoreRow>
+void StoreRows(const Rows& rows, DType dtype, int64_t first, int64_t n,
+               void* tensor, float* buffer, const StoreRow& row) {
+  const bool in_place = rows.StoresInPlace(dtype);
+  void* there =
+      static_cast<char*>(tensor) + first * rows.length * SizeOf(dtype);
+  ForLowRows(in_place ? dtype : DType::kF32,
+             [&, to = in_place ? there : buffer, length = rows.length](
+                 auto low, auto zero) {
+               auto* made = static_cast<decltype(zero)*>(to);
+               for (int64_t r = 0; r < n; ++r) row(low, r, made + r * length);
+             });
+  if (!in_place) rows.Store(dtype, buffer, tensor, first, n);
+}
+
 struct SoftmaxKernel {
   Rows rows;
   RowGroups groups;
@@ -32,6 +65,12 @@ struct SoftmaxKernel {
     groups.Run(stream.threads(), buffers.workspace,
                [&](int64_t first, int64_t n, float* x, float* e) {
                  float sums[kConvertBlock], largest[kConvertBlock];
+                 if (!scale && rows.length >= kLongRow) {
+                   ExpLongRows(rows.Read(in, buffers.inputs[0], first, n, x), n,
+                               rows.length, rows.padded(), e, largest, sums);
+                   DivideLong(e, n, sums, first, buffers.outputs[0], x);
+                   return;
+                 }
                  rows.Load(in, buffers.inputs[0], first, n, x);
                  if (scale) Scale(x, n * rows.length);
                  ExpRows(x, n, rows.length, rows.padded(), e, largest, sums);
@@ -58,6 +97,24 @@ struct SoftmaxKernel {
       }
     });
   }
+
+  void DivideLong(const float* e, int64_t n, const float* sums, int64_t first,
+                  void* y, float* buffer) const {
+    StoreRows(rows, out, first, n, y, buffer,
+              [=, length = rows.length, padded = rows.padded()](
+                  auto low, int64_t r, auto* to) {
+                using Low = decltype(low);
+                const float* row = e + r * padded;
+                const float sum = sums[r], inverse = 1.0f / sum;
+                StoreLow<Low>(to, length, [=](int64_t i, float* v) {
+                  Low::Load(row + i, v);
+#pragma GCC unroll 1
+                  for (int j = 0; j < Low::kSize; ++j) {
+                    v[j] = functors::Quotient(v[j], sum, inverse);
+                  }
+                });
+              });
+  }
 };
 
 struct LogSoftmaxKernel {
@@ -69,6 +126,15 @@ struct LogSoftmaxKernel {
     groups.Run(stream.threads(), buffers.workspace,
                [&](int64_t first, int64_t n, float* x, float* y) {
                  float sums[kConvertBlock], largest[kConvertBlock];
+                 if (rows.length >= kLongRow) {
+                   const Rows::View view =
+                       rows.Read(in, buffers.inputs[0], first, n, x);
+                   ExpLongRows(view, n, rows.length, rows.padded(), nullptr,
+                               largest, sums);
+                   NormalizeLong(view, n, largest, sums, first,
+                                 buffers.outputs[0], y);
+                   return;
+                 }
                  rows.Load(in, buffers.inputs[0], first, n, x);
                  ExpRows(x, n, rows.length, rows.padded(), y, largest, sums);
                  Normalize(x, n, largest, sums, y);
@@ -89,6 +155,28 @@ struct LogSoftmaxKernel {
               VectorAt(x + r * length + i) - most - log;
         }
       }
+    });
+  }
+
+  void NormalizeLong(const Rows::View& x, int64_t n, const float* largest,
+                     const float* sums, int64_t first, void* y,
+                     float* buffer) const {
+    DispatchType(FloatTypes(), x.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const T* from = static_cast<const T*>(x.data);
+      StoreRows(rows, out, first, n, y, buffer,
+                [=, length = rows.length](auto low, int64_t r, auto* to) {
+                  using Low = decltype(low);
+                  const T* row = from + r * length;
+                  const float most = largest[r], log = functors::Log(sums[r]);
+                  StoreLow<Low>(to, length, [=](int64_t i, float* v) {
+                    Low::Load(row + i, v);
+#pragma GCC unroll 1
+                    for (int j = 0; j < Low::kSize; ++j) {
+                      v[j] = v[j] - most - log;
+                    }
+                  });
+                });
     });
   }
 };
@@ -233,6 +321,22 @@ void ExpRows(const float* x, int64_t rows, int64_t length, int64_t padded,
     }
     for (int64_t r = 0; r < rows; ++r) {
       sums[r] = SumOfRow(e + r * padded, length);
+    }
+  });
+}
+
+void ExpLongRows(const Rows::View& x, int64_t n, int64_t length, int64_t padded,
+                 float* exponentials, float* largest, float* sums) {
+  ForLowRows(x.dtype, [=, data = x.data](auto low, auto zero) {
+    const auto* rows = static_cast<const decltype(zero)*>(data);
+    for (int64_t r = 0; r < n; ++r) {
+      const auto* row = rows + r * length;
+      const float most = MaxOfLow<decltype(low)>(row, length);
+      largest[r] = most;
+      sums[r] = exponentials == nullptr
+                    ? ExpRow<decltype(low), false>(row, length, most, nullptr)
+                    : ExpRow<decltype(low), true>(row, length, most,
+                                                  exponentials + r * padded);
     }
   });
 }

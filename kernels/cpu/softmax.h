@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/rows.h"
+
 namespace halftone {
 namespace kernels {
 
@@ -12,6 +14,13 @@ namespace kernels {
 // behind the row's own), and their sum. Buffers of RowGroups (rows.h).
 void ExpRows(const float* x, int64_t rows, int64_t length, int64_t padded,
              float* exponentials, float* largest, float* sums);
+
+// The same bits, a row after the other as it lies in memory: faster from
+// kLongRow elements on. `exponentials`: null where the sum is all that is
+// wanted.
+inline constexpr int64_t kLongRow = 64;
+void ExpLongRows(const Rows::View& x, int64_t n, int64_t length, int64_t padded,
+                 float* exponentials, float* largest, float* sums);
 
 }  // namespace kernels
 }  // namespace halftone

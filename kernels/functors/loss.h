@@ -19,6 +19,14 @@ HT_HOST_DEVICE inline LabelKind KindOfLabel(int64_t label, int64_t classes,
                                        : LabelKind::kInvalid;
 }
 
+// x / y in three steps, given 1 / y: the same bits (P. Markstein, "Computation
+// of elementary functions on the IBM RISC System/6000 processor", 1990), but
+// one place off where steps underflow. x and y finite, or NaNs.
+HT_HOST_DEVICE inline float Quotient(float x, float y, float inverse) {
+  const float quotient = x * inverse;
+  return Fma(Fma(-quotient, y, x), inverse, quotient);
+}
+
 // `shifted`: the label's logit minus the maximum.
 HT_HOST_DEVICE inline float CrossEntropy(float shifted, float sum) {
   return Log(sum) - shifted;
