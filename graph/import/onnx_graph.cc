@@ -253,6 +253,20 @@ void OnnxGraph::Freeze(const std::string& name) {
   if (!parameter.statistic) parameter.proto.set_trainable(false);
 }
 
+std::optional<double> OnnxGraph::UniformOf(const std::string& name) const {
+  const auto found = parameter_by_name_.find(name);
+  if (found == parameter_by_name_.end()) return std::nullopt;
+  const auto known = ConstantOf(parameters_[found->second].tensor);
+  return known.has_value() ? known->Uniform() : std::nullopt;
+}
+
+bool OnnxGraph::Trains(const std::string& name) const {
+  const auto found = parameter_by_name_.find(name);
+  return found != parameter_by_name_.end() &&
+         !parameters_[found->second].statistic &&
+         parameters_[found->second].proto.trainable();
+}
+
 absl::StatusOr<std::string> OnnxGraph::BatchOfZeros() {
   if (!batch_of_zeros_.empty()) return batch_of_zeros_;
   for (const proto::Feed& feed : model_.feed()) {

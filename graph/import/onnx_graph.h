@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,6 +74,11 @@ class OnnxGraph {
   void SetStatistic(const std::string& name, double init);
   // The parameter of that name is not trained, though it lies in the file.
   void Freeze(const std::string& name);
+  // What all elements of the parameter of that name are, if they are one
+  // number.
+  std::optional<double> UniformOf(const std::string& name) const;
+  // Whether it is a parameter that is trained.
+  bool Trains(const std::string& name) const;
   // Zeros, [B] i64; empty: no feed has a batch.
   absl::StatusOr<std::string> BatchOfZeros();
 

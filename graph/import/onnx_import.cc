@@ -578,7 +578,7 @@ absl::StatusOr<OnnxModel> Importer::Run() {
         AddOnnxLoss(options_.loss, options_.class_axis, file_.path, &graph_));
   }
   DropUnneeded(&graph_.model());
-  JoinParts(&graph_);
+  HT_RETURN_IF_ERROR(JoinParts(&graph_));
   DropUnneeded(&graph_.model());
   Count();
   result_.weights = graph_.Finish();

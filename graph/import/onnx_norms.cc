@@ -64,17 +64,21 @@ std::string AsList(OnnxNode& node, int input, const Dim& count) {
   return node.Reshaped(value, {count});
 }
 
+// An input that is constant and changes nothing; ours may lack it.
+bool ChangesNothing(OnnxNode& node, int input, double neutral) {
+  return node.Folds(input) && node.Known(input)->Uniform() == neutral;
+}
+
 void InstanceNorm(OnnxNode& node, const Rule&) {
   const std::string x = node.In(0);
   if (node.failed()) return;
   const Dims dims = node.TypeOf(x).dims;
   if (dims.size() < 3) return node.Refuse("expected [N, C, ...]");
-  node.Op("instance_norm")
-      .In("X", x)
-      .In("Scale", AsList(node, 1, dims[1]))
-      .In("Bias", AsList(node, 2, dims[1]))
-      .Attr("epsilon", node.Float("epsilon", 1e-5))
-      .Out("Y");
+  OnnxOp op = node.Op("instance_norm");
+  op.In("X", x);
+  if (!ChangesNothing(node, 1, 1)) op.In("Scale", AsList(node, 1, dims[1]));
+  if (!ChangesNothing(node, 2, 0)) op.In("Bias", AsList(node, 2, dims[1]));
+  op.Attr("epsilon", node.Float("epsilon", 1e-5)).Out("Y");
 }
 
 void BatchNorm(OnnxNode& node, const Rule&) {
@@ -116,21 +120,42 @@ void BatchNorm(OnnxNode& node, const Rule&) {
       .Out("Y");
 }
 
+// A number per channel, [C]: before opset 21 the file has one per group.
+std::string PerChannelOfGroups(OnnxNode& node, int input, const Dim& channels,
+                               int64_t groups) {
+  if (node.opset() >= 21) return AsList(node, input, channels);
+  const int64_t count = channels.coefficient();
+  const std::string list = AsList(node, input, Dim(groups));
+  if (node.failed() || count == groups) return list;
+  const std::string wide =
+      node.Op("expand_v2")
+          .In("X", node.Reshaped(list, {Dim(groups), Dim(1)}))
+          .Attr("shape", IntList{groups, count / groups})
+          .Made();
+  return node.Reshaped(wide, {channels});
+}
+
 void GroupNorm(OnnxNode& node, const Rule&) {
   const std::string x = node.In(0);
   node.Int("stash_type", 1);  // statistics are f32
+  const int64_t groups = node.Int("num_groups", 1);
   if (node.failed()) return;
   const Dims dims = node.TypeOf(x).dims;
-  // Before opset 21 a scale per group.
-  if (dims.size() < 3 || node.opset() < 21) {
-    return node.Refuse("a form", " of before opset 21");
+  if (dims.size() < 3) return node.Refuse("expected [N, C, ...]");
+  if (groups < 1 || !dims[1].is_constant() ||
+      dims[1].coefficient() % groups != 0) {
+    return node.Refuse("attribute num_groups", " does not divide the channels");
   }
-  node.Op("group_norm")
-      .In("X", x)
-      .In("Scale", AsList(node, 1, dims[1]))
-      .In("Bias", AsList(node, 2, dims[1]))
-      .Attr("epsilon", node.Float("epsilon", 1e-5))
-      .Attr("groups", node.Int("num_groups", 1))
+  OnnxOp op = node.Op("group_norm");
+  op.In("X", x);
+  if (!ChangesNothing(node, 1, 1)) {
+    op.In("Scale", PerChannelOfGroups(node, 1, dims[1], groups));
+  }
+  if (!ChangesNothing(node, 2, 0)) {
+    op.In("Bias", PerChannelOfGroups(node, 2, dims[1], groups));
+  }
+  op.Attr("epsilon", node.Float("epsilon", 1e-5))
+      .Attr("groups", groups)
       .Out("Y");
 }
 

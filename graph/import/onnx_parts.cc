@@ -10,7 +10,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "graph/base/error.h"
 #include "graph/import/unneeded.h"
 
 namespace halftone {
@@ -77,6 +79,7 @@ class Joiner {
       for (const proto::SlotVars& in : op.in()) {
         for (const std::string& name : in.var()) {
           ++readers_[name];
+          reader_[name] = &op;
           if (op.type() == "matmul" && in.slot() == "Y") ++as_y_[name];
         }
       }
@@ -86,12 +89,21 @@ class Joiner {
     }
   }
 
-  void Run() {
-    for (OpNode& op : *model_.mutable_op()) {
-      if (op.type() == "matmul") TakeTranspose(&op);
-      if (op.type() == "elementwise_add") TakeBias(&op);
-      JoinActivation(&op);
+  absl::Status Run() {
+    auto& ops = *model_.mutable_op();
+    const int count = ops.size();
+    for (int i = 0; i < count; ++i) {
+      OpNode* const op = &ops[i];
+      if (op->type() == "matmul") TakeTranspose(op);
+      if (op->type() == "elementwise_add") TakeBias(op);
+      if (op->type() == "reshape") JoinGroupNorm(op);
+      HT_RETURN_IF_ERROR(TakeAffine(op));
+      JoinActivation(op);
     }
+    // What was added reads nothing that an op makes.
+    std::rotate(ops.pointer_begin(), ops.pointer_begin() + count,
+                ops.pointer_end());
+    return absl::OkStatus();
   }
 
  private:
@@ -154,6 +166,126 @@ class Joiner {
       *op = std::move(joined);
       return;
     }
+  }
+
+  // ---- Norms of groups of channels.
+
+  // The only op that reads it, if it is of that type and the value is not
+  // wanted; else null.
+  const OpNode* Reader(const std::string& name, absl::string_view type) const {
+    const auto readers = readers_.find(name);
+    if (readers == readers_.end() || readers->second != 1 ||
+        wanted_.contains(name)) {
+      return nullptr;
+    }
+    const OpNode* const reader = reader_.at(name);
+    return reader->type() == type ? reader : nullptr;
+  }
+
+  // What the op, a sum or a product, combines `made` with, if that is a number
+  // for each channel; empty: it is not.
+  std::string PerChannel(const OpNode& op, const std::string& made) const {
+    const std::string x = In(op, "X"), y = In(op, "Y");
+    const std::string& other = x == made ? y : x;
+    Dims dims = graph_.TypeOf(made).dims;
+    dims.erase(dims.begin());
+    std::fill(dims.begin() + 1, dims.end(), Dim(1));
+    const bool is_one = op.attr_size() == 0 &&
+                        graph_.TypeOf(other).dims == dims &&
+                        graph_.TypeOf(other).dtype == DType::kF32;
+    return is_one ? other : "";
+  }
+
+  // Whether each channel is multiplied and added to by numbers of its own.
+  bool HasAffine(const std::string& normalized) const {
+    const OpNode* const mul = Reader(normalized, "elementwise_mul");
+    if (mul == nullptr || PerChannel(*mul, normalized).empty()) return false;
+    const std::string& product = mul->out(0).var(0);
+    const OpNode* const add = Reader(product, "elementwise_add");
+    return add != nullptr && !PerChannel(*add, product).empty();
+  }
+
+  // Whether all of an input is this number. Exporters write it as a parameter
+  // where they have each channel's own behind the norm.
+  bool IsAll(const OpNode& norm, absl::string_view slot, double number,
+             const std::string& normalized) const {
+    const std::string value = In(norm, slot);
+    if (value.empty()) return true;
+    return graph_.UniformOf(value) == number &&
+           (!graph_.Trains(value) || HasAffine(normalized));
+  }
+
+  // From [N, groups, ...] back to [N, C, ...] behind an instance norm.
+  void JoinGroupNorm(OpNode* op) const {
+    const OpNode* const norm = Inner(In(*op, "X"), "instance_norm");
+    if (norm == nullptr) return;
+    const std::string grouped = In(*norm, "X");
+    const OpNode* const group = Inner(grouped, "reshape");
+    if (group == nullptr) return;
+    const std::string& out = op->out(0).var(0);
+    const std::string x = In(*group, "X");
+    const Dims dims = graph_.TypeOf(out).dims;
+    const Dims in_groups = graph_.TypeOf(grouped).dims;
+    if (dims.size() < 2 || graph_.TypeOf(x).dims != dims ||
+        in_groups[0] != dims[0] || !dims[1].is_constant() ||
+        !in_groups[1].is_constant() ||
+        dims[1].coefficient() % in_groups[1].coefficient() != 0 ||
+        !IsAll(*norm, "Scale", 1, out) || !IsAll(*norm, "Bias", 0, out)) {
+      return;
+    }
+    Replace("group_norm", x, op);
+    op->mutable_out(0)->set_slot("Y");
+    *op->mutable_attr() = norm->attr();
+    proto::Attribute& groups = *op->add_attr();
+    groups.set_name("groups");
+    groups.set_i(in_groups[1].coefficient());
+  }
+
+  // A group norm times a number for each channel, or plus one.
+  absl::Status TakeAffine(OpNode* op) const {
+    const bool scales = op->type() == "elementwise_mul";
+    if (!scales && op->type() != "elementwise_add") return absl::OkStatus();
+    for (const char* slot : {"X", "Y"}) {
+      const std::string made = In(*op, slot);
+      const OpNode* const norm = Inner(made, "group_norm");
+      if (norm == nullptr || norm->out_size() != 1 ||
+          !In(*norm, "Bias").empty() ||
+          (scales && !In(*norm, "Scale").empty())) {
+        continue;
+      }
+      const std::string other = PerChannel(*op, made);
+      if (other.empty()) continue;
+      HT_ASSIGN_OR_RETURN(const std::string list, AsList(other));
+      if (list.empty()) continue;
+      OpNode joined = *norm;
+      proto::SlotVars& in = *joined.add_in();
+      in.set_slot(scales ? "Scale" : "Bias");
+      in.add_var(list);
+      joined.mutable_out(0)->set_var(0, op->out(0).var(0));
+      *op = std::move(joined);
+      return absl::OkStatus();
+    }
+    return absl::OkStatus();
+  }
+
+  // Of [C, 1, ...]: [C], of which it may have been made; empty: it is made
+  // otherwise.
+  absl::StatusOr<std::string> AsList(const std::string& value) const {
+    const Dims list = {graph_.TypeOf(value).dims[0]};
+    if (graph_.TypeOf(value).dims == list) return value;
+    if (const OpNode* const maker = Maker(value)) {
+      const std::string from =
+          maker->type() == "reshape" ? In(*maker, "X") : "";
+      return !from.empty() && graph_.TypeOf(from).dims == list ? from : "";
+    }
+    const std::string made = graph_.Unused(absl::StrCat(value, ".channels"));
+    OpNode reshape;
+    Replace("reshape", value, &reshape);
+    reshape.add_out()->set_slot("Out");
+    reshape.mutable_out(0)->add_var(made);
+    HT_RETURN_IF_ERROR(graph_.AddOp(std::move(reshape),
+                                    {{"shape", std::vector<int64_t>{-1}}}));
+    return made;
   }
 
   // ---- Activations.
@@ -290,16 +422,17 @@ class Joiner {
   // More than the longest form has.
   static constexpr int kMostOps = 8;
 
-  const OnnxGraph& graph_;
+  OnnxGraph& graph_;
   proto::Model& model_;
   const absl::flat_hash_set<std::string> wanted_;
   absl::flat_hash_map<std::string, OpNode*> makers_;
   // Before anything was joined: how many slots of ops, how many matmuls' Y.
   absl::flat_hash_map<std::string, int> readers_, as_y_;
+  absl::flat_hash_map<std::string, const OpNode*> reader_;  // the last
 };
 
 }  // namespace
 
-void JoinParts(OnnxGraph* const graph) { Joiner(graph).Run(); }
+absl::Status JoinParts(OnnxGraph* const graph) { return Joiner(graph).Run(); }
 
 }  // namespace halftone

@@ -2,6 +2,7 @@
 #ifndef HALFTONE_GRAPH_IMPORT_ONNX_PARTS_H_
 #define HALFTONE_GRAPH_IMPORT_ONNX_PARTS_H_
 
+#include "absl/status/status.h"
 #include "graph/import/onnx_graph.h"
 
 namespace halftone {
@@ -11,12 +12,14 @@ namespace halftone {
 //   x / 2 * (1 + erf(x / sqrt 2))  gelu(x), in whatever order it multiplies;
 //                                  likewise the form with tanh
 //   x * sigmoid(beta x)            swish(x)
+//   an instance norm of [N, groups, ...], back in x's dims, * weight + bias of
+//   [C, 1, ...]                    group_norm(x, weight, bias), or without them
 // One rounding takes the place of several then, in low precision as in
 // PyTorch, and the compiler's patterns know the op. The result keeps its name.
 // What lies between must have no other reader and be wanted by nobody; the ops
 // that made it are left to DropUnneeded, which has to have dropped what nobody
 // reads before, too.
-void JoinParts(OnnxGraph* graph);
+absl::Status JoinParts(OnnxGraph* graph);
 
 }  // namespace halftone
 

@@ -14,6 +14,7 @@ namespace {
 using onnx_testing::Graph;
 using onnx_testing::Import;
 using onnx_testing::Info;
+using onnx_testing::Ints;
 using onnx_testing::Node;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -256,6 +257,131 @@ TEST(OnnxParts, SwishIsOneOp) {
       OfNumbers(Node("Sigmoid", {"x"}, "a") + Node("Mul", {"x", "a"}, "b") +
                 Node("Add", {"a", "b"}, "y")),
       stays);
+}
+
+// ---- Norms of groups of channels.
+
+std::string Reals(const std::string& name, const std::vector<int>& dims,
+                  const std::string& value, const char* kind) {
+  int count = 1;
+  std::string text = absl::StrCat("data_type: 1 name: \"", name, "\"");
+  for (const int dim : dims) {
+    absl::StrAppend(&text, " dims: ", dim);
+    count *= dim;
+  }
+  for (int i = 0; i < count; ++i)
+    absl::StrAppend(&text, " float_data: ", value);
+  if (std::string(kind) == "initializer") {
+    return absl::StrCat("initializer { ", text, " }\n");
+  }
+  return Node("Constant", {}, name,
+              absl::StrCat("attribute { name: \"value\" type: TENSOR t { ",
+                           text, " } }"));
+}
+
+// Of x, f32[N, 4, 6], in groups: to "back". As PyTorch writes it, scale and
+// bias of the groups are constants; its newer exporter makes initialisers.
+std::string InGroups(const char* kind, const std::string& groups = "2",
+                     const std::string& ones = "1") {
+  const int count = groups == "2" ? 2 : 3;
+  return absl::StrCat(
+      "initializer { name: \"shape\" data_type: 7 dims: 3 int64_data: 0 "
+      "int64_data: ",
+      groups, " int64_data: -1 }\n", Ints("dims", {0, 4, 6}), Floats("w", {4}),
+      Floats("b", {4}), Ints("one", {1}), Reals("ones", {count}, ones, kind),
+      Reals("zeros", {count}, "0", kind),
+      Node("Reshape", {"x", "shape"}, "grouped"),
+      Node("InstanceNormalization", {"grouped", "ones", "zeros"}, "normal",
+           "attribute { name: \"epsilon\" type: FLOAT f: 0.5 }"),
+      Node("Reshape", {"normal", "dims"}, "back"));
+}
+
+std::string Affine() {
+  return Node("Unsqueeze", {"w", "one"}, "wide_w") +
+         Node("Unsqueeze", {"b", "one"}, "wide_b") +
+         Node("Mul", {"back", "wide_w"}, "scaled") +
+         Node("Add", {"scaled", "wide_b"}, "y");
+}
+
+constexpr char kGroupNorm[] =
+    "param { name: \"w\" dims: [4] init { constant: 0 } }\n"
+    "param { name: \"b\" dims: [4] init { constant: 0 } }\n"
+    "op { type: \"group_norm\" in { slot: \"X\" var: \"x\" } in { slot: "
+    "\"Scale\" var: \"w\" } in { slot: \"Bias\" var: \"b\" }\n"
+    "     out { slot: \"Y\" var: \"y\" } attr { name: \"epsilon\" f: 0.5 } "
+    "attr { name: \"groups\" i: 2 } }\n"
+    "output: \"y\"\n";
+
+// Scale and bias are trained under their own names.
+TEST(OnnxParts, AGroupNormIsOneOp) {
+  for (const char* kind : {"constant", "initializer"}) {
+    EXPECT_THAT(Import(Graph(InGroups(kind) + Affine())),
+                HasSubstr(kGroupNorm));
+  }
+  // The other way round.
+  EXPECT_THAT(Import(Graph(InGroups("constant") +
+                           Node("Unsqueeze", {"w", "one"}, "wide_w") +
+                           Node("Unsqueeze", {"b", "one"}, "wide_b") +
+                           Node("Mul", {"wide_w", "back"}, "scaled") +
+                           Node("Add", {"wide_b", "scaled"}, "y"))),
+              HasSubstr(kGroupNorm));
+}
+
+// As an exporter that folds constants has them.
+TEST(OnnxParts, AGroupNormsParametersOfMoreDimsStayTheFiles) {
+  const std::string text = Import(Graph(
+      InGroups("initializer") + Floats("wide_w", {4, 1}) +
+      Floats("wide_b", {4, 1}) + Node("Mul", {"back", "wide_w"}, "scaled") +
+      Node("Add", {"scaled", "wide_b"}, "y")));
+  EXPECT_THAT(
+      text,
+      AllOf(HasSubstr("param { name: \"wide_w\" dims: [4, 1]"),
+            HasSubstr("op { type: \"reshape\" in { slot: \"X\" var: "
+                      "\"wide_w\" } out { slot: \"Out\" var: "
+                      "\"wide_w.channels\" } attr { name: \"shape\" ints: "
+                      "[-1] } }"),
+            HasSubstr("in { slot: \"Scale\" var: \"wide_w.channels\" }"),
+            HasSubstr("in { slot: \"Bias\" var: \"wide_b.channels\" }"),
+            Not(HasSubstr("instance_norm")), Not(HasSubstr("elementwise"))));
+}
+
+TEST(OnnxParts, AGroupNormMayLackScaleAndBias) {
+  const auto plain =
+      AllOf(HasSubstr("op { type: \"group_norm\" in { slot: \"X\" var: \"x\" } "
+                      "out { slot: \"Y\" var: \"back\" } attr"),
+            Not(HasSubstr("Scale")), Not(HasSubstr("Bias")));
+  EXPECT_THAT(Import(Graph(InGroups("constant") + Node("Relu", {"back"}, "y"))),
+              plain);
+  // What else it is multiplied by stays.
+  EXPECT_THAT(
+      Import(Graph(InGroups("constant") + Node("Mul", {"back", "x"}, "y"))),
+      AllOf(plain, HasSubstr("elementwise_mul")));
+  EXPECT_THAT(Import(Graph(InGroups("constant") +
+                           Node("Unsqueeze", {"w", "one"}, "wide_w") +
+                           Node("Mul", {"back", "wide_w"}, "y"))),
+              AllOf(HasSubstr("group_norm"), HasSubstr("\"Scale\""),
+                    Not(HasSubstr("\"Bias\""))));
+}
+
+TEST(OnnxParts, OtherNormsInGroupsStay) {
+  const auto stays =
+      AllOf(HasSubstr("instance_norm"), Not(HasSubstr("group_norm")));
+  // Parameters of the groups.
+  EXPECT_THAT(
+      Import(Graph(InGroups("initializer") + Node("Relu", {"back"}, "y"))),
+      stays);
+  EXPECT_THAT(Import(Graph(InGroups("constant", "2", "2") + Affine())), stays);
+  // Three groups of eight are no groups of four channels.
+  EXPECT_THAT(Import(Graph(InGroups("constant", "3") + Affine())), stays);
+  // What lies between is wanted.
+  for (const char* inner : {"grouped", "normal"}) {
+    EXPECT_THAT(Import(Graph(InGroups("constant") + Affine() + "output " +
+                             Info(inner, {}))),
+                stays);
+  }
+  EXPECT_THAT(Import(Graph(InGroups("constant") + Affine() + "output " +
+                           Info("scaled", {}))),
+              AllOf(HasSubstr("\"Scale\""), HasSubstr("elementwise_add")));
 }
 
 // A long chain is looked at as far as the longest form goes.
