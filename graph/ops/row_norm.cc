@@ -155,6 +155,12 @@ absl::Status GradRowNorm(GradContext& g, const Member& member) {
   return absl::OkStatus();
 }
 
+// What lies in groups of channels has images.
+LayoutRule LayoutOf(const Member& member) {
+  return member.shape == LastDims ? LayoutRule::kRowMajor
+                                  : LayoutRule::kChannelsLastOk;
+}
+
 OpSchema RowNormSchema(const Member& member, AmpClass amp) {
   OpSchema schema(member.name);
   schema.TypeVar("T", kFloatTypes)
@@ -178,7 +184,8 @@ OpSchema RowNormSchema(const Member& member, AmpClass amp) {
       .Grad([member](GradContext& g) { return GradRowNorm(g, member); })
       .Costs(Work::kNorm)
       .Amp(amp)
-      .Accumulate(DType::kF32);
+      .Accumulate(DType::kF32)
+      .Layout(LayoutOf(member));
   return schema;
 }
 
@@ -207,7 +214,8 @@ OpSchema GradSchemaOf(const Member& member, AmpClass amp) {
       .Internal()
       .Costs(Work::kNorm)
       .Amp(amp)
-      .Accumulate(DType::kF32);
+      .Accumulate(DType::kF32)
+      .Layout(LayoutOf(member));
   return schema;
 }
 

@@ -181,8 +181,9 @@ Candidate MakeRowNorm() {
 void RegisterCpuRowNorm(KernelRegistry& registry) {
   for (const char* op :
        {"layer_norm", "rms_norm", "group_norm", "instance_norm"}) {
-    AddForSchema(registry, op, MakeRowNorm());
+    AddRowNorm(registry, op, Layout::kRowMajor, MakeRowNorm());
   }
+  RegisterCpuRowNormLast(registry);
   RegisterCpuRowNormGrad(registry);
 }
 

@@ -73,6 +73,7 @@ class BlockReader {
 };
 
 void RegisterCpuRowNormGrad(KernelRegistry& registry);  // row_norm_grad.cc
+void RegisterCpuRowNormLast(KernelRegistry& registry);  // row_norm_last.cc
 
 }  // namespace kernels
 }  // namespace halftone

@@ -355,11 +355,11 @@ Candidate MakeBackward() {
 void RegisterCudaRowNorm(KernelRegistry& registry) {
   for (const char* op :
        {"layer_norm", "rms_norm", "group_norm", "instance_norm"}) {
-    AddForSchema(registry, op, MakeForward());
+    AddRowNorm(registry, op, Layout::kRowMajor, MakeForward());
   }
   for (const char* op : {"layer_norm_grad", "rms_norm_grad", "group_norm_grad",
                          "instance_norm_grad"}) {
-    AddForSchema(registry, op, MakeBackward());
+    AddRowNorm(registry, op, Layout::kRowMajor, MakeBackward());
   }
 }
 
