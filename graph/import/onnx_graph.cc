@@ -4,8 +4,6 @@
 #include <cmath>
 #include <set>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/dtype.h"
@@ -42,25 +40,24 @@ proto::Init InitOf(const OnnxConstant* known, const proto::Parameter& param) {
   return init;
 }
 
-// Learned numbers are called as attributes of a module are, "logit_scale" or
-// "head.0.t"; constants that exporters and optimisers made initialisers of, as
-// values of a graph: "onnx::Mul_3", "/Constant_output_0", "const_fold_opt__7",
-// "12".
-bool IsCalledAsAConstant(absl::string_view name) {
-  const bool has_letter =
-      std::any_of(name.begin(), name.end(), absl::ascii_isalpha);
-  return !has_letter || absl::StrContains(name, ':') ||
-         absl::StrContains(name, '/') ||
-         absl::StrContains(absl::AsciiStrToLower(name), "const");
-}
-
-// Whether training changes it: an initialiser of floats. One number may be a
-// constant, too, if it is of rank 0; a slope or a bias of one channel is not.
-bool IsTrained(const OnnxValue& value) {
-  return value.initializer && value.tensor != nullptr &&
-         IsFloat(FromOnnx(value.tensor->data_type())) &&
-         (value.tensor->dims_size() > 0 ||
-          !IsCalledAsAConstant(value.tensor->name()));
+// Whether one is the other's transpose, of one dtype.
+bool IsTurned(const OnnxTensor& a, const OnnxTensor& b) {
+  if (a.dims.size() != 2 || b.dims.size() != 2 || a.dims[0] != b.dims[1] ||
+      a.dims[1] != b.dims[0] || a.bytes.size() != b.bytes.size() ||
+      a.elements() == 0) {
+    return false;
+  }
+  const int64_t rows = a.dims[0], columns = a.dims[1];
+  const size_t size = a.bytes.size() / a.elements();
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      if (a.bytes.substr((row * columns + column) * size, size) !=
+          b.bytes.substr((column * rows + row) * size, size)) {
+        return false;
+      }
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -81,7 +78,9 @@ proto::DataType ProtoOf(DType dtype) {
 }
 
 OnnxGraph::OnnxGraph(const OnnxFile& file)
-    : file_(file), block_(&program_->AddEntry(kTrainEntry).block()) {}
+    : file_(file),
+      trained_(file.model.graph()),
+      block_(&program_->AddEntry(kTrainEntry).block()) {}
 
 OnnxValue* OnnxGraph::Find(const std::string& name) {
   const auto found = values_.find(name);
@@ -91,6 +90,8 @@ OnnxValue* OnnxGraph::Find(const std::string& name) {
 bool OnnxGraph::Add(const std::string& name, OnnxValue value) {
   auto& place = values_[name];
   if (place != nullptr) return false;
+  value.trained = value.initializer && value.tensor != nullptr &&
+                  trained_.Is(*value.tensor, value.raw);
   place = std::make_unique<OnnxValue>(std::move(value));
   return true;
 }
@@ -107,7 +108,7 @@ const OnnxConstant* OnnxGraph::Known(OnnxValue* value) {
 }
 
 bool OnnxGraph::Folds(OnnxValue* value) {
-  return Known(value) != nullptr && !IsTrained(*value);
+  return Known(value) != nullptr && !value->trained;
 }
 
 absl::StatusOr<TensorType> OnnxGraph::TypeOf(OnnxValue* value) {
@@ -148,9 +149,46 @@ absl::StatusOr<std::string> OnnxGraph::Materialize(const std::string& wish,
     return ModelError(value->sequence.empty() ? "it has no value"
                                               : "it is a sequence of tensors");
   }
+  if (value->trained) {
+    HT_ASSIGN_OR_RETURN(value->name, Tied(wish, *value->tensor, tensor));
+    if (!value->name.empty()) return value->name;
+    of_source_[OnnxTrained::SourceOf(*value->tensor)].push_back(
+        parameters_.size());
+  }
   HT_ASSIGN_OR_RETURN(value->name, AddParameter(wish, std::move(tensor),
-                                                IsTrained(*value), known));
+                                                value->trained, known));
   return value->name;
+}
+
+absl::StatusOr<std::string> OnnxGraph::Tied(const std::string& wish,
+                                            const onnx::TensorProto& proto,
+                                            const OnnxTensor& tensor) {
+  const std::string source = OnnxTrained::SourceOf(proto);
+  if (source.empty()) return source;
+  OnnxValue* const whole = source == proto.name() ? nullptr : Find(source);
+  if (whole != nullptr && whole->trained) {
+    HT_RETURN_IF_ERROR(Materialize(source, whole).status());
+  }
+  for (const size_t index : of_source_[source]) {
+    const Parameter& parameter = parameters_[index];
+    const OnnxTensor& there = parameter.tensor;
+    if (there.dtype != tensor.dtype) continue;
+    if (there.dims == tensor.dims && there.bytes == tensor.bytes) {
+      return parameter.proto.name();
+    }
+    if (!IsTurned(there, tensor)) continue;
+    proto::OpNode node;
+    node.set_type("transpose");
+    node.add_in()->set_slot("X");
+    node.mutable_in(0)->add_var(parameter.proto.name());
+    const std::string turned = Unused(wish);
+    node.add_out()->set_slot("Out");
+    node.mutable_out(0)->add_var(turned);
+    HT_RETURN_IF_ERROR(
+        AddOp(std::move(node), {{"axis", std::vector<int64_t>{1, 0}}}));
+    return turned;
+  }
+  return std::string();
 }
 
 absl::StatusOr<std::string> OnnxGraph::AddParameter(const std::string& wish,
@@ -235,6 +273,13 @@ absl::Status OnnxGraph::AddOp(
   HT_RETURN_IF_ERROR(builder.Build().status());
   *model_.add_op() = std::move(node);
   return absl::OkStatus();
+}
+
+const proto::Parameter* OnnxGraph::FindParameter(
+    const std::string& name) const {
+  const auto found = parameter_by_name_.find(name);
+  return found == parameter_by_name_.end() ? nullptr
+                                           : &parameters_[found->second].proto;
 }
 
 void OnnxGraph::SetStatistic(const std::string& name, double init) {

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "graph/import/onnx_constant.h"
 #include "graph/import/onnx_file.h"
+#include "graph/import/onnx_trained.h"
 #include "graph/ir/program.h"
 
 namespace halftone {
@@ -32,6 +33,7 @@ struct OnnxValue {
   // Of our values: it is no tensor.
   std::vector<std::string> sequence;
   bool initializer = false;  // a tensor of the file
+  bool trained = false;      // of those: see OnnxTrained
   bool lost = false;         // what would make it has been refused
 };
 
@@ -62,6 +64,8 @@ class OnnxGraph {
                                           OnnxValue* value);
 
   const TensorType& TypeOf(const std::string& name) const;
+  // Null: none of that name.
+  const proto::Parameter* FindParameter(const std::string& name) const;
   // `wish`, or a name like it that no value has.
   std::string Unused(const std::string& wish);
   absl::Status AddFeed(const std::string& wish, proto::Feed feed,
@@ -103,13 +107,22 @@ class OnnxGraph {
                                            OnnxTensor tensor, bool trainable,
                                            const OnnxConstant* known);
 
+  // Our value of a parameter that is there already, as it is or turned; empty:
+  // there is none.
+  absl::StatusOr<std::string> Tied(const std::string& wish,
+                                   const onnx::TensorProto& proto,
+                                   const OnnxTensor& tensor);
+
   const OnnxFile& file_;
+  const OnnxTrained trained_;
   proto::Model model_;
   std::unique_ptr<Program> program_ = std::make_unique<Program>();
   Block* block_;
   absl::flat_hash_map<std::string, std::unique_ptr<OnnxValue>> values_;
   std::vector<Parameter> parameters_;
   absl::flat_hash_map<std::string, size_t> parameter_by_name_;
+  // Of those that are trained: see OnnxTrained::SourceOf.
+  absl::flat_hash_map<std::string, std::vector<size_t>> of_source_;
   absl::flat_hash_map<std::string, int> counts_;
   std::string batch_of_zeros_;
   int64_t batch_was_ = 0;
