@@ -141,6 +141,12 @@ bool AsScale(OnnxNode& node, absl::string_view ours) {
   double number = 0;
   const bool right = OneNumber(node, 1, &number) != nullptr;
   if (!right && OneNumber(node, 0, &number) == nullptr) return false;
+  if (ours == "elementwise_div" && !right) {
+    const std::string inverse =
+        node.Op("reciprocal").In("X", node.In(1)).Made();
+    node.Same(0, number == 1 ? inverse : OnnxScale(node, inverse, number, 0));
+    return true;
+  }
   double scale = 1, bias = 0;
   if (ours == "elementwise_add") {
     bias = number;

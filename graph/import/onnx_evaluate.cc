@@ -181,11 +181,13 @@ Result ApplyUnary(const OnnxConstant& x, absl::string_view op) {
   static const auto& reals = *new std::map<absl::string_view, Real>{
       {"Abs", [](double a) { return std::abs(a); }},
       {"Ceil", [](double a) { return std::ceil(a); }},
+      {"Cos", [](double a) { return std::cos(a); }},
       {"Exp", [](double a) { return std::exp(a); }},
       {"Floor", [](double a) { return std::floor(a); }},
       {"Log", [](double a) { return std::log(a); }},
       {"Neg", [](double a) { return -a; }},
       {"Reciprocal", [](double a) { return 1 / a; }},
+      {"Sin", [](double a) { return std::sin(a); }},
       {"Sqrt", [](double a) { return std::sqrt(a); }},
   };
   OnnxConstant result = x;

@@ -1,4 +1,7 @@
 // Elements that are picked by their numbers, and members of sequences.
+#include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -10,14 +13,19 @@
 namespace halftone {
 namespace {
 
+using onnx_testing::Bytes;
 using onnx_testing::Graph;
 using onnx_testing::Import;
+using onnx_testing::ImportBytes;
 using onnx_testing::IntAttr;
 using onnx_testing::Ints;
 using onnx_testing::Node;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::FloatEq;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pointwise;
 
 TEST(OnnxIndices, ElementsAreGatheredWhereThereAreIndices) {
   const auto gathered = [](const std::string& dims, int axis) {
@@ -104,6 +112,17 @@ TEST(OnnxIndices, RangesOfFloatsOfTheFileAreKnown) {
   EXPECT_THAT(text, Not(HasSubstr("\"first\"")));
 }
 
+// As of a rotary embedding that turns all of a head and passes on the rest.
+TEST(OnnxIndices, SlicesWithoutElementsAreLeftOutOfAList) {
+  const std::string text = Import(
+      Graph(Ints("six", {6}) + Ints("end", {1 << 30}) + Ints("last", {-1}) +
+            Node("Slice", {"x", "six", "end", "last"}, "rest") +
+            Node("Neg", {"x"}, "turned") +
+            Node("Concat", {"turned", "rest"}, "y", IntAttr("axis", -1))));
+  EXPECT_THAT(text, AllOf(HasSubstr("\"neg\""), Not(HasSubstr("concat")),
+                          Not(HasSubstr("slice"))));
+}
+
 // As PyTorch writes x[:, 1:3] = ... .
 TEST(OnnxIndices, RowsThatAreReplacedAreChosenFromOneList) {
   const auto scattered = [](const std::string& dims, const std::string& more) {
@@ -180,6 +199,50 @@ TEST(OnnxIndices, MembersOfSequencesAreValues) {
   EXPECT_THAT(
       Import(Graph(Ints("at", {0}) + Node("SequenceAt", {"x", "at"}, "y"))),
       HasSubstr("input 0 is no sequence of tensors"));
+}
+
+// The elements of the one parameter that is added to x; empty: others are left.
+std::vector<float> Added(const std::string& body) {
+  const auto model = ImportBytes(Bytes(Graph(
+      Node("Constant", {}, "list",
+           "attribute { name: \"value\" type: TENSOR t { "
+           "data_type: 1 dims: [2, 3] float_data: [1, 2, 3, 4, 5, "
+           "6] } }") +
+      body + Ints("flat", {6}) + Node("Reshape", {"made", "flat"}, "row") +
+      Node("Add", {"x", "row"}, "y"))));
+  EXPECT_TRUE(model.ok()) << model.status();
+  if (!model.ok() || model->weights.size() != 1 ||
+      model->imported.model.model->op_size() != 1) {
+    return {};
+  }
+  const absl::string_view bytes = model->weights[0].tensor.bytes;
+  std::vector<float> elements(bytes.size() / sizeof(float));
+  std::memcpy(elements.data(), bytes.data(), bytes.size());
+  return elements;
+}
+
+// Masks and rotary tables are made once, at import.
+TEST(OnnxIndices, TrianglesAndWavesOfConstantsAreConstants) {
+  const auto triangle = [](int64_t upper, int64_t k) {
+    return Added(Ints("k", {k}) +
+                 Node("Trilu", {"list", "k"}, "made", IntAttr("upper", upper)));
+  };
+  EXPECT_THAT(triangle(1, 0), ElementsAre(1, 2, 3, 0, 5, 6));
+  EXPECT_THAT(triangle(0, 0), ElementsAre(1, 0, 0, 4, 5, 0));
+  EXPECT_THAT(triangle(1, 1), ElementsAre(0, 2, 3, 0, 0, 6));
+  EXPECT_THAT(triangle(0, -1), ElementsAre(0, 0, 0, 4, 0, 0));
+  EXPECT_THAT(triangle(0, INT64_MAX), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(triangle(0, INT64_MIN), ElementsAre(0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(Added(Node("Trilu", {"list"}, "made")),
+              ElementsAre(1, 2, 3, 0, 5, 6));
+  EXPECT_THAT(
+      Added(Node("Cos", {"list"}, "made")),
+      Pointwise(FloatEq(), {std::cos(1.0f), std::cos(2.0f), std::cos(3.0f),
+                            std::cos(4.0f), std::cos(5.0f), std::cos(6.0f)}));
+  EXPECT_THAT(
+      Added(Node("Sin", {"list"}, "made")),
+      Pointwise(FloatEq(), {std::sin(1.0f), std::sin(2.0f), std::sin(3.0f),
+                            std::sin(4.0f), std::sin(5.0f), std::sin(6.0f)}));
 }
 
 }  // namespace

@@ -352,6 +352,29 @@ Result Tile(const onnx::NodeProto&, const Inputs& in) {
   return Take(*in[0], dims, Sources(dims, from));
 }
 
+// Matrices of which one triangle is 0.
+Result Trilu(const onnx::NodeProto& node, const Inputs& in) {
+  const Ints& dims = in[0]->dims;
+  const bool has_k = in.size() > 1 && in[1] != nullptr;
+  const auto k = has_k ? in[1]->Integers() : std::optional<Ints>(Ints{0});
+  if (dims.size() < 2 || !k.has_value() || k->size() != 1) return std::nullopt;
+  const bool upper = IntOf(node, "upper", 1) != 0;
+  const int64_t columns = dims.back(), rows = dims[dims.size() - 2];
+  OnnxConstant result = *in[0];
+  for (int64_t i = 0; i < result.elements(); ++i) {
+    const int64_t row = i / columns % rows, column = i % columns;
+    // Against an overflow, k is where it says the same.
+    const int64_t first = row + std::min(std::max((*k)[0], -rows), columns);
+    if (upper ? column >= first : column <= first) continue;
+    if (result.is_float()) {
+      result.reals[i] = 0;
+    } else {
+      result.ints[i] = Dim(0);
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 const Rules& Moves() {
@@ -360,7 +383,8 @@ const Rules& Moves() {
       {"Gather", {Gather, 2}},       {"Reshape", {Reshape, 1}},
       {"ScatterND", {ScatterND, 3}}, {"Slice", {Slice, 1}},
       {"Squeeze", {Squeeze, 1}},     {"Tile", {Tile, 2}},
-      {"Transpose", {Transpose, 1}}, {"Unsqueeze", {Unsqueeze, 1}},
+      {"Transpose", {Transpose, 1}}, {"Trilu", {Trilu, 1}},
+      {"Unsqueeze", {Unsqueeze, 1}},
   };
   return all;
 }

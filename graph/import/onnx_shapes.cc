@@ -275,6 +275,18 @@ bool SliceByBatch(OnnxNode& node, const std::string& x) {
   return true;
 }
 
+// A slice without elements along a dim, as of what a head does not turn where
+// it turns all: for Concat, which leaves it out, whatever the batch is.
+void TakeNothing(OnnxNode& node, const Dims& dims, int64_t axis) {
+  OnnxConstant nothing;
+  nothing.dtype = node.Type(0).dtype;
+  for (const Dim& dim : dims) {
+    nothing.dims.push_back(dim.is_constant() ? dim.coefficient() : 1);
+  }
+  nothing.dims[axis] = 0;
+  node.Constant(0, std::move(nothing));
+}
+
 void Slice(OnnxNode& node, const Rule&) {
   const std::string x = node.In(0);
   if (SliceByBatch(node, x)) return;
@@ -308,7 +320,7 @@ void Slice(OnnxNode& node, const Rule&) {
     start = std::min(std::max<int64_t>(start, 0), step > 0 ? dim : dim - 1);
     end = std::min(std::max<int64_t>(end, step > 0 ? 0 : -1), dim);
     const int64_t size = step > 0 ? end - start : start - end;
-    if (size <= 0) return node.Refuse("an empty slice");
+    if (size <= 0) return TakeNothing(node, dims, axis);
     kept_axes.push_back(axis);
     kept_starts.push_back(start);
     // Before the first: where no negative number stands for it.
