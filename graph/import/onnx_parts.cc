@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "graph/base/error.h"
+#include "graph/import/onnx_norm_parts.h"
 #include "graph/import/unneeded.h"
 
 namespace halftone {
@@ -433,6 +434,10 @@ class Joiner {
 
 }  // namespace
 
-absl::Status JoinParts(OnnxGraph* const graph) { return Joiner(graph).Run(); }
+absl::Status JoinParts(OnnxGraph* const graph) {
+  HT_RETURN_IF_ERROR(Joiner(graph).Run());
+  JoinRmsNorms(graph);
+  return absl::OkStatus();
+}
 
 }  // namespace halftone
