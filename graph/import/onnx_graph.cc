@@ -152,8 +152,7 @@ absl::StatusOr<std::string> OnnxGraph::Materialize(const std::string& wish,
   if (value->trained) {
     HT_ASSIGN_OR_RETURN(value->name, Tied(wish, *value->tensor, tensor));
     if (!value->name.empty()) return value->name;
-    of_source_[OnnxTrained::SourceOf(*value->tensor)].push_back(
-        parameters_.size());
+    of_source_[trained_.SourceOf(*value->tensor)].push_back(parameters_.size());
   }
   HT_ASSIGN_OR_RETURN(value->name, AddParameter(wish, std::move(tensor),
                                                 value->trained, known));
@@ -163,7 +162,7 @@ absl::StatusOr<std::string> OnnxGraph::Materialize(const std::string& wish,
 absl::StatusOr<std::string> OnnxGraph::Tied(const std::string& wish,
                                             const onnx::TensorProto& proto,
                                             const OnnxTensor& tensor) {
-  const std::string source = OnnxTrained::SourceOf(proto);
+  const std::string source = trained_.SourceOf(proto);
   if (source.empty()) return source;
   OnnxValue* const whole = source == proto.name() ? nullptr : Find(source);
   if (whole != nullptr && whole->trained) {

@@ -75,10 +75,14 @@ bool HasInfinity(const onnx::TensorProto& tensor, absl::string_view raw) {
 }  // namespace
 
 OnnxTrained::OnnxTrained(const onnx::GraphProto& graph) {
-  for (const onnx::ValueInfoProto& info : graph.value_info()) {
-    const absl::string_view kind = MetadataOf(info, kKind);
-    if (!kind.empty()) kinds_[info.name()] = kind;
-  }
+  const auto read = [this](const auto& proto) {
+    const absl::string_view kind = MetadataOf(proto, kKind);
+    if (!kind.empty()) kinds_[proto.name()] = kind;
+    const absl::string_view sources = MetadataOf(proto, kFoldedFrom);
+    if (!sources.empty()) sources_[proto.name()] = sources;
+  };
+  for (const onnx::TensorProto& tensor : graph.initializer()) read(tensor);
+  for (const onnx::ValueInfoProto& info : graph.value_info()) read(info);
 }
 
 bool OnnxTrained::Is(const onnx::TensorProto& tensor,
@@ -86,18 +90,18 @@ bool OnnxTrained::Is(const onnx::TensorProto& tensor,
   if (!IsFloat(FromOnnx(tensor.data_type()))) return false;
   const auto kind = kinds_.find(tensor.name());
   if (kind != kinds_.end()) return kind->second == "PARAMETER";
-  const absl::string_view sources = MetadataOf(tensor, kFoldedFrom);
-  if (!sources.empty()) return IsMadeOfAParameter(sources);
+  const auto sources = sources_.find(tensor.name());
+  if (sources != sources_.end()) return IsMadeOfAParameter(sources->second);
   if (!kinds_.empty()) return false;
   // A slope or a bias of one channel is no number.
   if (tensor.dims_size() == 0) return !IsCalledAsAConstant(tensor.name());
   return !HasInfinity(tensor, raw);
 }
 
-std::string OnnxTrained::SourceOf(const onnx::TensorProto& tensor) {
-  const absl::string_view sources = MetadataOf(tensor, kFoldedFrom);
-  if (sources.empty()) return tensor.name();
-  const std::vector<absl::string_view> names = NamesOf(sources);
+std::string OnnxTrained::SourceOf(const onnx::TensorProto& tensor) const {
+  const auto sources = sources_.find(tensor.name());
+  if (sources == sources_.end()) return tensor.name();
+  const std::vector<absl::string_view> names = NamesOf(sources->second);
   return names.size() == 1 ? std::string(names[0]) : "";
 }
 

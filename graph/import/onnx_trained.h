@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "graph/import/onnx_file.h"
 
@@ -13,8 +12,8 @@ namespace halftone {
 
 // ONNX does not tell a parameter from a constant or a buffer: all are
 // initialisers. Floats are trained unless something says that they are not:
-//   the file     PyTorch 2's exporter writes beside each initialiser whether it
-//                is a PARAMETER or a BUFFER (rotary tables, masks), and its
+//   the file     PyTorch 2's exporter says of each initialiser's value whether
+//                it is a PARAMETER or a BUFFER (rotary tables, masks), and its
 //                optimiser what it folded one from. Then all that is neither is
 //                a constant; what was folded is trained where it is made of an
 //                attribute of a module ("layers.0.weight", most often turned)
@@ -33,11 +32,11 @@ class OnnxTrained {
   // and of nothing else: itself, or what the exporter's optimiser has turned.
   // Two of one source that have its elements are one parameter, tied. Empty:
   // there were several.
-  static std::string SourceOf(const onnx::TensorProto& tensor);
+  std::string SourceOf(const onnx::TensorProto& tensor) const;
 
  private:
   // By name, as the file says it.
-  absl::flat_hash_map<absl::string_view, absl::string_view> kinds_;
+  absl::flat_hash_map<absl::string_view, absl::string_view> kinds_, sources_;
 };
 
 }  // namespace halftone

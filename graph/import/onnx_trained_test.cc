@@ -30,12 +30,19 @@ std::string Table(const std::string& name, const std::string& metadata = "",
                       ", 2, 3, 4, 5, 6]", metadata, " }\n");
 }
 
+std::string Info(const std::string& name, const std::string& metadata) {
+  return absl::StrCat("value_info { name: \"", name, "\"", metadata, " }\n");
+}
+
 // What PyTorch 2's exporter says of an input of the program that it exports.
 std::string Kind(const std::string& name, const std::string& kind) {
-  return absl::StrCat(
-      "value_info { name: \"", name, "\"",
-      Metadata("pkg.torch.export.graph_signature.InputSpec.kind", kind),
-      " }\n");
+  return Info(
+      name, Metadata("pkg.torch.export.graph_signature.InputSpec.kind", kind));
+}
+
+// What its optimiser says.
+std::string FoldedFrom(const std::string& sources) {
+  return Metadata("pkg.onnxscript.optimizer.folded_from", sources);
 }
 
 // The import of x + each of the tables.
@@ -78,11 +85,14 @@ TEST(OnnxTrained, NumbersOfAFileThatNamesItsParametersAreScales) {
 
 TEST(OnnxTrained, WhatIsFoldedIsAsWhatItIsMadeOf) {
   const auto folded = [](const std::string& from, bool trained) {
-    EXPECT_THAT(
-        Sum(Table("val_1",
-                  Metadata("pkg.onnxscript.optimizer.folded_from", from)),
-            {"val_1"}),
-        HasSubstr(Param("val_1", trained)))
+    const auto expected = HasSubstr(Param("val_1", trained));
+    EXPECT_THAT(Sum(Table("val_1", FoldedFrom(from)), {"val_1"}), expected)
+        << from;
+    // Of the value, in a file that names its parameters.
+    EXPECT_THAT(Sum(Table("val_1") + Info("val_1", FoldedFrom(from)) +
+                        Table("w") + Kind("w", "PARAMETER"),
+                    {"val_1", "w"}),
+                expected)
         << from;
   };
   folded("['layers.0.weight']", true);
@@ -97,13 +107,12 @@ TEST(OnnxTrained, WhatIsFoldedIsAsWhatItIsMadeOf) {
 std::string Matrix(const std::string& name, const std::string& dims,
                    const std::string& elements,
                    const std::string& source = "") {
-  return absl::StrCat("initializer { name: \"", name, "\" data_type: 1 dims: [",
-                      dims, "] float_data: [", elements, "]",
-                      source.empty()
-                          ? ""
-                          : Metadata("pkg.onnxscript.optimizer.folded_from",
-                                     absl::StrCat("['", source, "']")),
-                      " }\n");
+  return absl::StrCat(
+      "initializer { name: \"", name, "\" data_type: 1 dims: [", dims,
+      "] float_data: [", elements, "] }\n",
+      source.empty()
+          ? ""
+          : Info(name, FoldedFrom(absl::StrCat("['", source, "']"))));
 }
 
 // Word embeddings that are the last layer's weights, too.
