@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/import/onnx_norm_parts.h"
 #include "graph/import/unneeded.h"
