@@ -9,13 +9,12 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/import/model_ops.h"
 #include "graph/import/onnx_norm_parts.h"
-#include "graph/import/unneeded.h"
 
 namespace halftone {
 namespace {
@@ -24,34 +23,14 @@ using proto::OpNode;
 
 constexpr double kCubic = 0.044715;  // of gelu's form with tanh
 
-// The one value of an input slot; empty: there is none.
-std::string In(const OpNode& op, absl::string_view slot) {
-  for (const proto::SlotVars& in : op.in()) {
-    if (in.slot() == slot && in.var_size() == 1) return in.var(0);
-  }
-  return "";
-}
-
-const proto::Attribute* FindAttr(const OpNode& op, absl::string_view name) {
-  for (const proto::Attribute& attr : op.attr()) {
-    if (attr.name() == name) return &attr;
-  }
-  return nullptr;
-}
-
-double Real(const OpNode& op, absl::string_view name, double otherwise) {
-  const proto::Attribute* const attr = FindAttr(op, name);
-  return attr == nullptr ? otherwise : attr->f();
-}
-
 // As f32 numbers of which one may be the inverse of a rounded one.
 bool IsAbout(double number, double expected) {
   return std::abs(number - expected) <= std::ldexp(std::abs(expected), -22);
 }
 
 bool SwapsLastTwo(const OpNode& op) {
-  const proto::Attribute* const axis = FindAttr(op, "axis");
-  if (op.type() != "transpose" || axis == nullptr) return false;
+  const proto::Attribute* const axis = AttrOf(op, "axis");
+  if (axis == nullptr) return false;
   std::vector<int64_t> order(axis->ints_size());
   if (order.size() < 2) return false;
   std::iota(order.begin(), order.end(), 0);
@@ -74,20 +53,9 @@ struct Factors {
 class Joiner {
  public:
   explicit Joiner(OnnxGraph* graph)
-      : graph_(*graph),
-        model_(graph->model()),
-        wanted_(WantedValues(graph->model())) {
-    for (OpNode& op : *model_.mutable_op()) {
-      for (const proto::SlotVars& in : op.in()) {
-        for (const std::string& name : in.var()) {
-          ++readers_[name];
-          reader_[name] = &op;
-          if (op.type() == "matmul" && in.slot() == "Y") ++as_y_[name];
-        }
-      }
-      for (const proto::SlotVars& out : op.out()) {
-        for (const std::string& name : out.var()) makers_[name] = &op;
-      }
+      : graph_(*graph), model_(graph->model()), ops_(&graph->model()) {
+    for (const OpNode& op : model_.op()) {
+      if (op.type() == "matmul") ++as_y_[InputOf(op, "Y")];
     }
   }
 
@@ -109,34 +77,15 @@ class Joiner {
   }
 
  private:
-  // Null: no op makes it.
-  const OpNode* Maker(const std::string& name) const {
-    const auto maker = makers_.find(name);
-    return maker == makers_.end() ? nullptr : maker->second;
-  }
-
-  // Null if it is of another type or its result has other readers, too.
-  const OpNode* Inner(const std::string& name, absl::string_view type) const {
-    const OpNode* const maker = Maker(name);
-    const auto readers = readers_.find(name);
-    const bool inner = maker != nullptr && maker->type() == type &&
-                       readers != readers_.end() && readers->second == 1 &&
-                       !wanted_.contains(name);
-    return inner ? maker : nullptr;
-  }
-
   // ---- Products.
 
   // A transpose that matmuls alone read, as their Y.
   void TakeTranspose(OpNode* op) const {
-    const std::string y = In(*op, "Y");
-    const OpNode* const maker = Maker(y);
-    if (maker == nullptr || !SwapsLastTwo(*maker) || wanted_.contains(y) ||
-        readers_.at(y) != as_y_.at(y)) {
-      return;
-    }
+    const std::string y = InputOf(*op, "Y");
+    const OpNode* const maker = ops_.Inner(y, "transpose", as_y_.at(y));
+    if (maker == nullptr || !SwapsLastTwo(*maker)) return;
     for (proto::SlotVars& in : *op->mutable_in()) {
-      if (in.slot() == "Y") in.set_var(0, In(*maker, "X"));
+      if (in.slot() == "Y") in.set_var(0, InputOf(*maker, "X"));
     }
     for (proto::Attribute& attr : *op->mutable_attr()) {
       if (attr.name() != "trans_y") continue;
@@ -151,11 +100,11 @@ class Joiner {
   // A product plus [N] of its own.
   void TakeBias(OpNode* op) const {
     if (op->attr_size() > 0) return;
-    const std::string x = In(*op, "X"), y = In(*op, "Y");
+    const std::string x = InputOf(*op, "X"), y = InputOf(*op, "Y");
     for (const auto& [product, bias] :
          {std::make_pair(x, y), std::make_pair(y, x)}) {
-      const OpNode* const matmul = Inner(product, "matmul");
-      if (matmul == nullptr || !In(*matmul, "Bias").empty() ||
+      const OpNode* const matmul = ops_.Inner(product, "matmul");
+      if (matmul == nullptr || !InputOf(*matmul, "Bias").empty() ||
           graph_.TypeOf(bias).dims !=
               Dims{graph_.TypeOf(product).dims.back()}) {
         continue;
@@ -175,19 +124,14 @@ class Joiner {
   // The only op that reads it, if it is of that type and the value is not
   // wanted; else null.
   const OpNode* Reader(const std::string& name, absl::string_view type) const {
-    const auto readers = readers_.find(name);
-    if (readers == readers_.end() || readers->second != 1 ||
-        wanted_.contains(name)) {
-      return nullptr;
-    }
-    const OpNode* const reader = reader_.at(name);
-    return reader->type() == type ? reader : nullptr;
+    const OpNode* const reader = ops_.Reader(name);
+    return reader != nullptr && reader->type() == type ? reader : nullptr;
   }
 
   // What the op, a sum or a product, combines `made` with, if that is a number
   // for each channel; empty: it is not.
   std::string PerChannel(const OpNode& op, const std::string& made) const {
-    const std::string x = In(op, "X"), y = In(op, "Y");
+    const std::string x = InputOf(op, "X"), y = InputOf(op, "Y");
     const std::string& other = x == made ? y : x;
     Dims dims = graph_.TypeOf(made).dims;
     dims.erase(dims.begin());
@@ -211,7 +155,7 @@ class Joiner {
   // where they have each channel's own behind the norm.
   bool IsAll(const OpNode& norm, absl::string_view slot, double number,
              const std::string& normalized) const {
-    const std::string value = In(norm, slot);
+    const std::string value = InputOf(norm, slot);
     if (value.empty()) return true;
     return graph_.UniformOf(value) == number &&
            (!graph_.Trains(value) || HasAffine(normalized));
@@ -219,13 +163,13 @@ class Joiner {
 
   // From [N, groups, ...] back to [N, C, ...] behind an instance norm.
   void JoinGroupNorm(OpNode* op) const {
-    const OpNode* const norm = Inner(In(*op, "X"), "instance_norm");
+    const OpNode* const norm = ops_.Inner(InputOf(*op, "X"), "instance_norm");
     if (norm == nullptr) return;
-    const std::string grouped = In(*norm, "X");
-    const OpNode* const group = Inner(grouped, "reshape");
+    const std::string grouped = InputOf(*norm, "X");
+    const OpNode* const group = ops_.Inner(grouped, "reshape");
     if (group == nullptr) return;
     const std::string& out = op->out(0).var(0);
-    const std::string x = In(*group, "X");
+    const std::string x = InputOf(*group, "X");
     const Dims dims = graph_.TypeOf(out).dims;
     const Dims in_groups = graph_.TypeOf(grouped).dims;
     if (dims.size() < 2 || graph_.TypeOf(x).dims != dims ||
@@ -248,11 +192,11 @@ class Joiner {
     const bool scales = op->type() == "elementwise_mul";
     if (!scales && op->type() != "elementwise_add") return absl::OkStatus();
     for (const char* slot : {"X", "Y"}) {
-      const std::string made = In(*op, slot);
-      const OpNode* const norm = Inner(made, "group_norm");
+      const std::string made = InputOf(*op, slot);
+      const OpNode* const norm = ops_.Inner(made, "group_norm");
       if (norm == nullptr || norm->out_size() != 1 ||
-          !In(*norm, "Bias").empty() ||
-          (scales && !In(*norm, "Scale").empty())) {
+          !InputOf(*norm, "Bias").empty() ||
+          (scales && !InputOf(*norm, "Scale").empty())) {
         continue;
       }
       const std::string other = PerChannel(*op, made);
@@ -275,9 +219,9 @@ class Joiner {
   absl::StatusOr<std::string> AsList(const std::string& value) const {
     const Dims list = {graph_.TypeOf(value).dims[0]};
     if (graph_.TypeOf(value).dims == list) return value;
-    if (const OpNode* const maker = Maker(value)) {
+    if (const OpNode* const maker = ops_.Maker(value)) {
       const std::string from =
-          maker->type() == "reshape" ? In(*maker, "X") : "";
+          maker->type() == "reshape" ? InputOf(*maker, "X") : "";
       return !from.empty() && graph_.TypeOf(from).dims == list ? from : "";
     }
     const std::string made = graph_.Unused(absl::StrCat(value, ".channels"));
@@ -295,7 +239,7 @@ class Joiner {
   // The value as a product of at most `left` ops, which get less.
   void Expand(const std::string& name, int* left, Factors* factors) const {
     for (const char* type : {"scale", "elementwise_mul", "square", "pow"}) {
-      const OpNode* const maker = Inner(name, type);
+      const OpNode* const maker = ops_.Inner(name, type);
       if (maker != nullptr && ExpandOp(*maker, left, factors)) return;
     }
     factors->of.push_back(name);
@@ -303,22 +247,22 @@ class Joiner {
 
   bool ExpandOp(const OpNode& op, int* left, Factors* factors) const {
     if (*left == 0) return false;
-    const std::string x = In(op, "X");
+    const std::string x = InputOf(op, "X");
     int times = 1;
     if (op.type() == "scale") {
-      if (Real(op, "bias", 0) != 0) return false;
-      factors->scale *= Real(op, "scale", 1);
+      if (RealOf(op, "bias", 0) != 0) return false;
+      factors->scale *= RealOf(op, "scale", 1);
     } else if (op.type() == "square") {
       times = 2;
     } else if (op.type() == "pow") {
-      if (Real(op, "factor", 1) != 3) return false;
+      if (RealOf(op, "factor", 1) != 3) return false;
       times = 3;
     } else if (op.type() != "elementwise_mul" || op.attr_size() > 0) {
       return false;
     }
     --*left;
     for (int i = 0; i < times; ++i) Expand(x, left, factors);
-    if (op.type() == "elementwise_mul") Expand(In(op, "Y"), left, factors);
+    if (op.type() == "elementwise_mul") Expand(InputOf(op, "Y"), left, factors);
     return true;
   }
 
@@ -332,11 +276,11 @@ class Joiner {
   // The value is scale * `name` + bias; empty: it is not.
   std::string Shifted(const std::string& name, double* scale,
                       double* bias) const {
-    const OpNode* const maker = Inner(name, "scale");
+    const OpNode* const maker = ops_.Inner(name, "scale");
     if (maker == nullptr) return "";
-    *scale = Real(*maker, "scale", 1);
-    *bias = Real(*maker, "bias", 0);
-    return In(*maker, "X");
+    *scale = RealOf(*maker, "scale", 1);
+    *bias = RealOf(*maker, "bias", 0);
+    return InputOf(*maker, "X");
   }
 
   void JoinActivation(OpNode* op) const {
@@ -358,16 +302,16 @@ class Joiner {
     if (!IsAbout(scale * factor, 0.5) || !IsAbout(scale * bias, 0.5)) {
       return false;
     }
-    if (const OpNode* const erf = Inner(odd, "erf")) {
-      const Factors inside = Expanded(In(*erf, "X"));
+    if (const OpNode* const erf = ops_.Inner(odd, "erf")) {
+      const Factors inside = Expanded(InputOf(*erf, "X"));
       if (!inside.IsPower(x, 1) || !IsAbout(inside.scale, std::sqrt(0.5))) {
         return false;
       }
       Replace("gelu", x, op);
       return true;
     }
-    const OpNode* const tanh = Inner(odd, "tanh");
-    if (tanh == nullptr || !IsCubic(In(*tanh, "X"), x)) return false;
+    const OpNode* const tanh = ops_.Inner(odd, "tanh");
+    if (tanh == nullptr || !IsCubic(InputOf(*tanh, "X"), x)) return false;
     Replace("gelu", x, op);
     op->add_attr()->set_name("approximate");
     op->mutable_attr(0)->set_s("tanh");
@@ -379,9 +323,10 @@ class Joiner {
     const Factors inside = Expanded(name);
     if (!IsAbout(inside.scale, std::sqrt(2 / std::acos(-1.0)))) return false;
     for (const std::string& one : inside.of) {
-      const OpNode* const sum = Inner(one, "elementwise_add");
+      const OpNode* const sum = ops_.Inner(one, "elementwise_add");
       if (sum != nullptr && inside.of.size() == 1 && sum->attr_size() == 0) {
-        const std::string first = In(*sum, "X"), second = In(*sum, "Y");
+        const std::string first = InputOf(*sum, "X"),
+                          second = InputOf(*sum, "Y");
         const Factors cube = Expanded(first == x ? second : first);
         return (first == x || second == x) && cube.IsPower(x, 3) &&
                IsAbout(cube.scale, kCubic);
@@ -400,9 +345,9 @@ class Joiner {
 
   bool JoinSwish(const std::string& x, const std::string& gate,
                  OpNode* op) const {
-    const OpNode* const sigmoid = Inner(gate, "sigmoid");
+    const OpNode* const sigmoid = ops_.Inner(gate, "sigmoid");
     if (sigmoid == nullptr) return false;
-    const Factors inside = Expanded(In(*sigmoid, "X"));
+    const Factors inside = Expanded(InputOf(*sigmoid, "X"));
     if (!inside.IsPower(x, 1)) return false;
     Replace("swish", x, op);
     if (inside.scale == 1) return true;
@@ -426,11 +371,8 @@ class Joiner {
 
   OnnxGraph& graph_;
   proto::Model& model_;
-  const absl::flat_hash_set<std::string> wanted_;
-  absl::flat_hash_map<std::string, OpNode*> makers_;
-  // Before anything was joined: how many slots of ops, how many matmuls' Y.
-  absl::flat_hash_map<std::string, int> readers_, as_y_;
-  absl::flat_hash_map<std::string, const OpNode*> reader_;  // the last
+  const ModelOps ops_;
+  absl::flat_hash_map<std::string, int> as_y_;  // matmuls, at first
 };
 
 }  // namespace
