@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "graph/import/model_ops.h"
 
 namespace halftone {
 namespace {
@@ -20,20 +21,10 @@ const std::string* First(const OpNode& op, absl::string_view slot) {
   return nullptr;
 }
 
-bool AttrIs(const OpNode& op, absl::string_view name, bool value) {
-  for (const proto::Attribute& attr : op.attr()) {
-    if (attr.name() == name) return attr.b() == value;
-  }
-  return false;
-}
-
 // All dims reduced: reduce_all, or no dims named.
 bool ReducesAll(const OpNode& op) {
-  if (AttrIs(op, "reduce_all", true)) return true;
-  for (const proto::Attribute& attr : op.attr()) {
-    if (attr.name() == "dim") return attr.ints_size() == 0;
-  }
-  return true;
+  const proto::Attribute* const dims = AttrOf(op, "dim");
+  return BoolOf(op, "reduce_all") || dims == nullptr || dims->ints_size() == 0;
 }
 
 using Writers = std::map<std::string, const OpNode*>;

@@ -1,6 +1,7 @@
 #include "graph/import/model_ops.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "graph/import/unneeded.h"
 
@@ -38,6 +39,24 @@ bool IsList(const OpNode& op, absl::string_view name,
   return attr != nullptr &&
          std::equal(list.begin(), list.end(), attr->ints().begin(),
                     attr->ints().end());
+}
+
+void BecomeOp(absl::string_view type, const std::string& x, OpNode* op) {
+  op->set_type(std::string(type));
+  op->clear_attr();
+  op->clear_in();
+  op->add_in()->set_slot("X");
+  op->mutable_in(0)->add_var(x);
+}
+
+void BecomeWith(const OpNode& maker, absl::string_view slot,
+                const std::string& value, OpNode* op) {
+  OpNode joined = maker;
+  proto::SlotVars& in = *joined.add_in();
+  in.set_slot(std::string(slot));
+  in.add_var(value);
+  joined.mutable_out(0)->set_var(0, op->out(0).var(0));
+  *op = std::move(joined);
 }
 
 ModelOps::ModelOps(proto::Model* const model) : wanted_(WantedValues(*model)) {

@@ -25,6 +25,12 @@ bool BoolOf(const proto::OpNode& op, absl::string_view name);
 bool IsList(const proto::OpNode& op, absl::string_view name,
             const std::vector<int64_t>& list);
 
+// `op` makes what it made as an op of this type, of x alone.
+void BecomeOp(absl::string_view type, const std::string& x, proto::OpNode* op);
+// `op` makes what it made as `maker` does, with one input more.
+void BecomeWith(const proto::OpNode& maker, absl::string_view slot,
+                const std::string& value, proto::OpNode* op);
+
 class ModelOps {
  public:
   // `model` outlives it. Ops may be replaced where they are, as long as they

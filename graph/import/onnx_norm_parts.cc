@@ -66,12 +66,8 @@ class RmsNorms {
   }
 
   static void Norm(const std::string& x, double epsilon, OpNode* op) {
-    op->set_type("rms_norm");
-    op->clear_in();
-    op->add_in()->set_slot("X");
-    op->mutable_in(0)->add_var(x);
+    BecomeOp("rms_norm", x, op);
     op->mutable_out(0)->set_slot("Y");
-    op->clear_attr();
     op->add_attr()->set_name("epsilon");
     op->mutable_attr(0)->set_f(epsilon);
   }
@@ -84,12 +80,7 @@ class RmsNorms {
             Dims{graph_.TypeOf(normalized).dims.back()}) {
       return false;
     }
-    OpNode joined = *norm;
-    proto::SlotVars& slot = *joined.add_in();
-    slot.set_slot("Scale");
-    slot.add_var(scale);
-    joined.mutable_out(0)->set_var(0, op->out(0).var(0));
-    *op = std::move(joined);
+    BecomeWith(*norm, "Scale", scale, op);
     return true;
   }
 

@@ -65,7 +65,7 @@ class Joiner {
     for (int i = 0; i < count; ++i) {
       OpNode* const op = &ops[i];
       if (op->type() == "matmul") TakeTranspose(op);
-      if (op->type() == "elementwise_add") TakeBias(op);
+      TakeBias(op);
       if (op->type() == "reshape") JoinGroupNorm(op);
       HT_RETURN_IF_ERROR(TakeAffine(op));
       JoinActivation(op);
@@ -99,23 +99,15 @@ class Joiner {
 
   // A product plus [N] of its own.
   void TakeBias(OpNode* op) const {
-    if (op->attr_size() > 0) return;
-    const std::string x = InputOf(*op, "X"), y = InputOf(*op, "Y");
     for (const auto& [product, bias] :
-         {std::make_pair(x, y), std::make_pair(y, x)}) {
+         ModelOps::Operands(*op, "elementwise_add")) {
       const OpNode* const matmul = ops_.Inner(product, "matmul");
       if (matmul == nullptr || !InputOf(*matmul, "Bias").empty() ||
           graph_.TypeOf(bias).dims !=
               Dims{graph_.TypeOf(product).dims.back()}) {
         continue;
       }
-      OpNode joined = *matmul;
-      proto::SlotVars& slot = *joined.add_in();
-      slot.set_slot("Bias");
-      slot.add_var(bias);
-      joined.mutable_out()->Swap(op->mutable_out());
-      *op = std::move(joined);
-      return;
+      return BecomeWith(*matmul, "Bias", bias, op);
     }
   }
 
@@ -179,7 +171,7 @@ class Joiner {
         !IsAll(*norm, "Scale", 1, out) || !IsAll(*norm, "Bias", 0, out)) {
       return;
     }
-    Replace("group_norm", x, op);
+    BecomeOp("group_norm", x, op);
     op->mutable_out(0)->set_slot("Y");
     *op->mutable_attr() = norm->attr();
     proto::Attribute& groups = *op->add_attr();
@@ -203,12 +195,7 @@ class Joiner {
       if (other.empty()) continue;
       HT_ASSIGN_OR_RETURN(const std::string list, AsList(other));
       if (list.empty()) continue;
-      OpNode joined = *norm;
-      proto::SlotVars& in = *joined.add_in();
-      in.set_slot(scales ? "Scale" : "Bias");
-      in.add_var(list);
-      joined.mutable_out(0)->set_var(0, op->out(0).var(0));
-      *op = std::move(joined);
+      BecomeWith(*norm, scales ? "Scale" : "Bias", list, op);
       return absl::OkStatus();
     }
     return absl::OkStatus();
@@ -226,7 +213,7 @@ class Joiner {
     }
     const std::string made = graph_.Unused(absl::StrCat(value, ".channels"));
     OpNode reshape;
-    Replace("reshape", value, &reshape);
+    BecomeOp("reshape", value, &reshape);
     reshape.add_out()->set_slot("Out");
     reshape.mutable_out(0)->add_var(made);
     HT_RETURN_IF_ERROR(graph_.AddOp(std::move(reshape),
@@ -307,12 +294,12 @@ class Joiner {
       if (!inside.IsPower(x, 1) || !IsAbout(inside.scale, std::sqrt(0.5))) {
         return false;
       }
-      Replace("gelu", x, op);
+      BecomeOp("gelu", x, op);
       return true;
     }
     const OpNode* const tanh = ops_.Inner(odd, "tanh");
     if (tanh == nullptr || !IsCubic(InputOf(*tanh, "X"), x)) return false;
-    Replace("gelu", x, op);
+    BecomeOp("gelu", x, op);
     op->add_attr()->set_name("approximate");
     op->mutable_attr(0)->set_s("tanh");
     return true;
@@ -349,21 +336,11 @@ class Joiner {
     if (sigmoid == nullptr) return false;
     const Factors inside = Expanded(InputOf(*sigmoid, "X"));
     if (!inside.IsPower(x, 1)) return false;
-    Replace("swish", x, op);
+    BecomeOp("swish", x, op);
     if (inside.scale == 1) return true;
     op->add_attr()->set_name("beta");
     op->mutable_attr(0)->set_f(inside.scale);
     return true;
-  }
-
-  // The op that makes what `op` made.
-  static void Replace(absl::string_view type, const std::string& x,
-                      OpNode* op) {
-    op->set_type(std::string(type));
-    op->clear_attr();
-    op->clear_in();
-    op->add_in()->set_slot("X");
-    op->mutable_in(0)->add_var(x);
   }
 
   // More than the longest form has.

@@ -33,6 +33,24 @@ void Enumerate(absl::Span<const DTypeSet> sets, std::vector<DType> prefix,
   }
 }
 
+const OpSchema& SchemaOf(absl::string_view op) {
+  const OpSchema* const schema = Ops().Find(op);
+  HT_CHECK(schema != nullptr, "a kernel for an op that has no schema");
+  return *schema;
+}
+
+std::vector<std::vector<DType>> BindingsOf(
+    const OpSchema& schema, absl::Span<const absl::string_view> unbound) {
+  std::vector<DTypeSet> sets;
+  for (const TypeVar& var : schema.type_vars()) {
+    sets.push_back(var.allowed);
+    if (Contains(unbound, var.name)) sets.back().push_back(DType::kInvalid);
+  }
+  std::vector<std::vector<DType>> bindings;
+  Enumerate(sets, {}, &bindings);
+  return bindings;
+}
+
 }  // namespace
 
 Candidate OverImages(Candidate candidate,
@@ -49,20 +67,19 @@ Candidate OverImages(Candidate candidate,
 void AddForSchema(KernelRegistry& registry, absl::string_view op,
                   const Candidate& candidate,
                   absl::Span<const absl::string_view> unbound) {
-  const OpSchema* schema = Ops().Find(op);
-  HT_CHECK(schema != nullptr, "a kernel for an op that has no schema");
-  std::vector<DTypeSet> sets;
-  for (const TypeVar& var : schema->type_vars()) {
-    sets.push_back(var.allowed);
-    if (Contains(unbound, var.name)) sets.back().push_back(DType::kInvalid);
-  }
-  std::vector<std::vector<DType>> bindings;
-  Enumerate(sets, {}, &bindings);
-  for (const std::vector<DType>& binding : bindings) {
+  const OpSchema& schema = SchemaOf(op);
+  for (const std::vector<DType>& binding : BindingsOf(schema, unbound)) {
     registry.Add(op, binding, Layout::kRowMajor, candidate);
-    if (schema->layout() != LayoutRule::kRowMajor) {
+    if (schema.layout() != LayoutRule::kRowMajor) {
       registry.Add(op, binding, Layout::kChannelsLast, candidate);
     }
+  }
+}
+
+void AddForLayout(KernelRegistry& registry, absl::string_view op, Layout layout,
+                  const Candidate& candidate) {
+  for (const std::vector<DType>& binding : BindingsOf(SchemaOf(op), {})) {
+    registry.Add(op, binding, layout, candidate);
   }
 }
 

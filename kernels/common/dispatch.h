@@ -117,6 +117,9 @@ Candidate OverImages(Candidate candidate,
 void AddForSchema(KernelRegistry& registry, absl::string_view op,
                   const Candidate& candidate,
                   absl::Span<const absl::string_view> unbound = {});
+// Likewise, for one layout: where the others have candidates of their own.
+void AddForLayout(KernelRegistry& registry, absl::string_view op, Layout layout,
+                  const Candidate& candidate);
 
 }  // namespace kernels
 }  // namespace halftone

@@ -1,10 +1,5 @@
 #include "kernels/common/row_norm.h"
 
-#include <utility>
-#include <vector>
-
-#include "graph/schema/op_registry.h"
-#include "graph/schema/op_schema.h"
 #include "kernels/common/shapes.h"
 
 namespace halftone {
@@ -76,24 +71,6 @@ RowNormOp RowNormOp::Backward(const BoundOp& op) {
           PlaceOf(kVariances, input),
           OutputOf(op, "ScaleGrad"),
           OutputOf(op, "BiasGrad")};
-}
-
-void AddRowNorm(KernelRegistry& registry, absl::string_view op, Layout layout,
-                const Candidate& candidate) {
-  std::vector<std::vector<DType>> bindings = {{}};
-  for (const TypeVar& var : Ops().Find(op)->type_vars()) {
-    std::vector<std::vector<DType>> longer;
-    for (const std::vector<DType>& binding : bindings) {
-      for (const DType dtype : var.allowed) {
-        longer.push_back(binding);
-        longer.back().push_back(dtype);
-      }
-    }
-    bindings = std::move(longer);
-  }
-  for (const std::vector<DType>& binding : bindings) {
-    registry.Add(op, binding, layout, candidate);
-  }
 }
 
 }  // namespace kernels

@@ -7,11 +7,8 @@
 #include <cstdint>
 
 #include "absl/base/attributes.h"
-#include "absl/strings/string_view.h"
 #include "graph/base/half.h"
-#include "graph/base/layout.h"
 #include "kernels/bound_op.h"
-#include "kernels/kernel_registry.h"
 
 namespace halftone {
 namespace kernels {
@@ -60,11 +57,6 @@ struct RowNormOp {
   static RowNormOp Forward(const BoundOp& op);
   static RowNormOp Backward(const BoundOp& op);
 };
-
-// Adds the candidate under every tuple of dtypes that the op's schema allows,
-// of images in one layout.
-void AddRowNorm(KernelRegistry& registry, absl::string_view op, Layout layout,
-                const Candidate& candidate);
 
 }  // namespace kernels
 }  // namespace halftone

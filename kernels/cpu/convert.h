@@ -33,6 +33,12 @@ void RoundTo(DType dtype, float* x, int64_t n);
 // Elements per block: a buffer of 4 KiB.
 inline constexpr int64_t kConvertBlock = 1024;
 
+// Elements of f32, f16 or bf16 as they lie in memory.
+struct StoredElements {
+  DType dtype{};
+  const void* data = nullptr;
+};
+
 // Elements [begin, begin + n) of a tensor as f32: where they are if they are
 // f32, else converted into `buffer`, which holds n floats.
 inline const float* LoadBlock(DType dtype, const void* tensor, int64_t begin,

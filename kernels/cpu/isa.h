@@ -85,6 +85,14 @@ inline void ForIsa(const Body& body) {
   ForIsa(HostIsa(), body);
 }
 
+// Likewise, for a body of vectors of eight (lanes.h), which gains nothing by
+// what AVX-512 has beyond AVX2.
+template <typename Body>
+inline void ForEights(const Body& body) {
+  if (HostIsa() == Isa::kBaseline) return isa_internal::RunBaseline(body);
+  isa_internal::RunAvx2(body);
+}
+
 }  // namespace kernels
 }  // namespace halftone
 

@@ -6,6 +6,7 @@
 #define HALFTONE_KERNELS_CPU_LANES_H_
 
 #include <cstdint>
+#include <type_traits>
 
 #include "absl/base/attributes.h"
 
@@ -25,6 +26,16 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline const Vector& VectorAt(const float* x) {
 }
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline Vector& VectorAt(float* x) {
   return *reinterpret_cast<Vector*>(x);
+}
+
+// x[0, 8), of 16-bit elements by `Low`, an Eight (low_vector.h).
+template <typename Low, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ReadVector(const T* x, Vector* v) {
+  if constexpr (std::is_same<T, float>::value) {
+    *v = VectorAt(x);  // Load goes by halves
+  } else {
+    Low::Load(x, reinterpret_cast<float*>(v));
+  }
 }
 
 // These four elements of a vector, twice.

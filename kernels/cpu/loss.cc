@@ -27,16 +27,16 @@ struct CrossEntropy {
   bool soft, use_softmax;
 
   // Logits as f32 in `x`, or, if they are of long rows, where they lie.
-  Rows::View Logits(const void* tensor, int64_t first, int64_t n,
-                    float* x) const {
+  StoredElements Logits(const void* tensor, int64_t first, int64_t n,
+                        float* x) const {
     if (rows.length >= kLongRow) return rows.Read(in, tensor, first, n, x);
     rows.Load(in, tensor, first, n, x);
     return {DType::kF32, x};
   }
   // Exponentials, unless the rows are probabilities; of long rows only the sums
   // unless they are `kept`.
-  void Exps(const Rows::View& x, int64_t n, bool kept, float* e, float* largest,
-            float* sums) const {
+  void Exps(const StoredElements& x, int64_t n, bool kept, float* e,
+            float* largest, float* sums) const {
     if (!use_softmax) return;
     if (rows.length >= kLongRow) {
       ExpLongRows(x, n, rows.length, rows.padded(), kept ? e : nullptr, largest,
@@ -62,7 +62,7 @@ struct CrossEntropyKernel : CrossEntropy {
             SoftLosses(x, e, n, largest, sums, losses + first);
             return;
           }
-          const Rows::View view = Logits(buffers.inputs[0], first, n, x);
+          const StoredElements view = Logits(buffers.inputs[0], first, n, x);
           Exps(view, n, false, e, largest, sums);
           const auto* labels = static_cast<const int64_t*>(buffers.inputs[1]);
           DispatchType(FloatTypes(), view.dtype, [&](auto tag) {

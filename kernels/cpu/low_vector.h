@@ -185,6 +185,10 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
 
 #endif  // HT_ISA_X86
 
+// Of eight elements, as the vectors of lanes.h are.
+template <Isa kIsa>
+using Eight = LowVector<kIsa == Isa::kBaseline ? Isa::kBaseline : Isa::kAvx2>;
+
 }  // namespace kernels
 }  // namespace halftone
 

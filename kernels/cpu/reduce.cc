@@ -90,8 +90,8 @@ bool Reduction::IsInPlace() const {
   return folding_.map == nullptr && (in_ == DType::kF32 || IsLow(in_));
 }
 
-Stored Reduction::Load(const void* x, int64_t at, int64_t n,
-                       float* buffer) const {
+StoredElements Reduction::Load(const void* x, int64_t at, int64_t n,
+                               float* buffer) const {
   const float* from = LoadBlock(in_, x, at, n, buffer);
   if (folding_.map == nullptr) return {DType::kF32, from};
   folding_.map(from, buffer, n, folding_.parameter);

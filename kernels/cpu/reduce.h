@@ -9,25 +9,20 @@
 
 #include "kernels/bound_op.h"
 #include "kernels/common/strides.h"
+#include "kernels/cpu/convert.h"
 
 namespace halftone {
 namespace kernels {
-
-// Elements of f32, f16 or bf16.
-struct Stored {
-  DType dtype;
-  const void* data;
-};
 
 // What is done to elements, in f32 (reduce_fold.cc): f(f(none, a), b) and so
 // on. `parameter` is the Folding's.
 struct Folding {
   float none;  // of no elements
   // Each of `rows` rows of n neighbours, from element `at` on.
-  void (*rows)(const Stored& x, int64_t at, int64_t rows, int64_t n,
+  void (*rows)(const StoredElements& x, int64_t at, int64_t rows, int64_t n,
                float* results, float parameter);
   // Rows `stride` elements apart, one after the other.
-  void (*add)(const Stored& x, int64_t at, int64_t stride, int64_t rows,
+  void (*add)(const StoredElements& x, int64_t at, int64_t stride, int64_t rows,
               float* into, int64_t n, float parameter);
   // `add` of what has been folded.
   void (*join)(const float* x, int64_t stride, int64_t rows, float* into,
@@ -73,7 +68,8 @@ class Reduction {
   // Whether elements are folded as they are stored.
   bool IsInPlace() const;
   // Else: as they are folded, in `buffer`.
-  Stored Load(const void* x, int64_t at, int64_t n, float* buffer) const;
+  StoredElements Load(const void* x, int64_t at, int64_t n,
+                      float* buffer) const;
 
   Folding folding_;
   DType in_, out_;

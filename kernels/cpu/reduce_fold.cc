@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "absl/base/attributes.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
@@ -12,21 +13,13 @@
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/sums.h"
+#include "kernels/cpu/transpose.h"
 #include "kernels/functors/elementwise.h"
 #include "kernels/functors/reduction.h"
 
 namespace halftone {
 namespace kernels {
 namespace {
-
-// Vectors are of eight: what AVX-512 has beyond AVX2 is of no use.
-template <typename Body>
-void ForEights(const Body& body) {
-#ifdef HT_ISA_X86
-  if (HostIsa() != Isa::kBaseline) return isa_internal::RunAvx2(body);
-#endif
-  isa_internal::RunBaseline(body);
-}
 
 // ---- Of a number or of a vector, V: to = f(to, x), and what is folded of x.
 
@@ -118,11 +111,7 @@ constexpr float kMostWholePower = 8;
 template <typename Low, typename Map, typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Read(const Map& map, const T* x,
                                               Vector* v) {
-  if constexpr (std::is_same<T, float>::value) {
-    *v = VectorAt(x);  // Load goes by halves
-  } else {
-    Low::Load(x, reinterpret_cast<float*>(v));
-  }
+  ReadVector<Low>(x, v);
   map(v);
 }
 
@@ -170,25 +159,20 @@ template <typename F>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void FoldLanes(Vector* folded, Vector* to) {
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) {
-    const Vector &a = folded[k], &b = folded[k + 4];
-    Vector low = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
-    const Vector high =
-        __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+    Vector low, high;
+    Deal<4>(folded[k], folded[k + 4], &low, &high);
     Fold(F(), high, &low);
     folded[k] = low;
   }
 #pragma GCC unroll 2
   for (int k = 0; k < 2; ++k) {
-    const Vector &a = folded[k], &b = folded[k + 2];
-    Vector low = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
-    const Vector high =
-        __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+    Vector low, high;
+    Deal<2>(folded[k], folded[k + 2], &low, &high);
     Fold(F(), high, &low);
     folded[k] = low;
   }
-  const Vector &a = folded[0], &b = folded[1];
-  *to = __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14);
-  const Vector high = __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
+  Vector high;
+  Deal<1>(folded[0], folded[1], to, &high);
   Fold(F(), high, to);
 }
 
@@ -266,28 +250,24 @@ void AddRowsOf(const Map map, const T* x, int64_t stride, int64_t rows,
 
 // ---- The table.
 
-// visit(a T*) of what `dtype` is stored as.
-template <typename Visit>
-auto VisitStored(DType dtype, const void* x, const Visit& visit) {
-  if (dtype == DType::kF16) return visit(static_cast<const half*>(x));
-  if (dtype == DType::kBF16) return visit(static_cast<const bfloat16*>(x));
-  return visit(static_cast<const float*>(x));
-}
-
 template <typename F, typename Map = AsItIs>
 Folding FoldingOf(float parameter = 0.0f) {
   Folding folding;
   folding.none = NoneOf<F>();
   folding.parameter = parameter;
-  folding.rows = [](const Stored& x, int64_t at, int64_t rows, int64_t n,
-                    float* results, float parameter) {
-    VisitStored(x.dtype, x.data, [=](const auto* from) {
+  folding.rows = [](const StoredElements& x, int64_t at, int64_t rows,
+                    int64_t n, float* results, float parameter) {
+    DispatchType(FloatTypes(), x.dtype, [&](auto tag) {
+      const auto* from =
+          static_cast<const typename decltype(tag)::type*>(x.data);
       FoldRowsOf<F>(Map(parameter), from + at, rows, n, results);
     });
   };
-  folding.add = [](const Stored& x, int64_t at, int64_t stride, int64_t rows,
-                   float* into, int64_t n, float parameter) {
-    VisitStored(x.dtype, x.data, [=](const auto* from) {
+  folding.add = [](const StoredElements& x, int64_t at, int64_t stride,
+                   int64_t rows, float* into, int64_t n, float parameter) {
+    DispatchType(FloatTypes(), x.dtype, [&](auto tag) {
+      const auto* from =
+          static_cast<const typename decltype(tag)::type*>(x.data);
       AddRowsOf<F>(Map(parameter), from + at, stride, rows, into, n);
     });
   };

@@ -13,6 +13,7 @@
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/reduction.h"
+#include "kernels/cpu/transpose.h"
 #include "kernels/functors/reduction.h"
 
 namespace halftone {
@@ -32,19 +33,6 @@ inline bool Precedes(A x, A best) {
 }
 
 // ---- Rows side by side, floats.
-
-// Eight elements at a time, as in lanes.h.
-template <Isa kIsa>
-using Eight = LowVector<kIsa == Isa::kBaseline ? Isa::kBaseline : Isa::kAvx2>;
-
-template <typename Low, typename T>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Read(const T* x, Vector* v) {
-  if constexpr (std::is_same<T, float>::value) {
-    *v = VectorAt(x);  // Load goes by halves
-  } else {
-    Low::Load(x, reinterpret_cast<float*>(v));
-  }
-}
 
 // The best of each lane, and where it was.
 struct Lanes {
@@ -78,7 +66,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void See(const T* x,
                                              const VectorMask& place,
                                              Lanes* lanes) {
   Vector value;
-  Read<Low>(x, &value);
+  ReadVector<Low>(x, &value);
   VectorMask better;
   Preceding<F>(value, lanes->best, &better);
   TakeBetter(better, value, place, lanes);
@@ -104,7 +92,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SeeRow(const T* x, int64_t n,
     See<Low, F>(x + at, first + static_cast<int32_t>(at), to);
   };
   Lanes even, odd;
-  Read<Low>(x, &even.best);
+  ReadVector<Low>(x, &even.best);
   even.place = first;
   odd = even;
   int64_t i = kVector;
@@ -118,43 +106,27 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SeeRow(const T* x, int64_t n,
   *lanes = even;
 }
 
+// The even runs of both, merged with the odd ones.
+template <typename F, int kRun>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MergeParts(const Lanes& other,
+                                                    Lanes* lanes) {
+  Lanes even, odd;
+  Deal<kRun>(lanes->best, other.best, &even.best, &odd.best);
+  Deal<kRun>(lanes->place, other.place, &even.place, &odd.place);
+  Merge<F>(odd, &even);
+  *lanes = even;
+}
+
 // What is best in each of eight rows: lane i of `places`. Changes `rows`.
 template <typename F>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MergeLanes(Lanes* rows,
                                                     VectorMask* places) {
 #pragma GCC unroll 4
-  for (int k = 0; k < 4; ++k) {
-    const Lanes &a = rows[k], &b = rows[k + 4];
-    const Lanes high = {
-        __builtin_shufflevector(a.best, b.best, 4, 5, 6, 7, 12, 13, 14, 15),
-        __builtin_shufflevector(a.place, b.place, 4, 5, 6, 7, 12, 13, 14, 15)};
-    Lanes low = {
-        __builtin_shufflevector(a.best, b.best, 0, 1, 2, 3, 8, 9, 10, 11),
-        __builtin_shufflevector(a.place, b.place, 0, 1, 2, 3, 8, 9, 10, 11)};
-    Merge<F>(high, &low);
-    rows[k] = low;
-  }
+  for (int k = 0; k < 4; ++k) MergeParts<F, 4>(rows[k + 4], &rows[k]);
 #pragma GCC unroll 2
-  for (int k = 0; k < 2; ++k) {
-    const Lanes &a = rows[k], &b = rows[k + 2];
-    const Lanes high = {
-        __builtin_shufflevector(a.best, b.best, 2, 3, 10, 11, 6, 7, 14, 15),
-        __builtin_shufflevector(a.place, b.place, 2, 3, 10, 11, 6, 7, 14, 15)};
-    Lanes low = {
-        __builtin_shufflevector(a.best, b.best, 0, 1, 8, 9, 4, 5, 12, 13),
-        __builtin_shufflevector(a.place, b.place, 0, 1, 8, 9, 4, 5, 12, 13)};
-    Merge<F>(high, &low);
-    rows[k] = low;
-  }
-  const Lanes &a = rows[0], &b = rows[1];
-  const Lanes high = {
-      __builtin_shufflevector(a.best, b.best, 1, 9, 3, 11, 5, 13, 7, 15),
-      __builtin_shufflevector(a.place, b.place, 1, 9, 3, 11, 5, 13, 7, 15)};
-  Lanes low = {
-      __builtin_shufflevector(a.best, b.best, 0, 8, 2, 10, 4, 12, 6, 14),
-      __builtin_shufflevector(a.place, b.place, 0, 8, 2, 10, 4, 12, 6, 14)};
-  Merge<F>(high, &low);
-  *places = low.place;
+  for (int k = 0; k < 2; ++k) MergeParts<F, 2>(rows[k + 2], &rows[k]);
+  MergeParts<F, 1>(rows[1], &rows[0]);
+  *places = rows[0].place;
 }
 
 template <typename F, typename T>

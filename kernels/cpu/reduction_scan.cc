@@ -37,15 +37,11 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ScanRows(const T* x, int64_t stride,
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       const int64_t at = r * stride + i;
-      if constexpr (std::is_same<T, float>::value) {
-        v = VectorAt(x + at);  // Load and Store go by halves
-      } else {
-        Low::Load(x + at, reinterpret_cast<float*>(&v));
-      }
+      ReadVector<Low>(x + at, &v);
       const Vector next = sum + v;
       v = exclusive ? sum : next;
       if constexpr (std::is_same<T, float>::value) {
-        VectorAt(out + at) = v;
+        VectorAt(out + at) = v;  // as above
       } else {
         Low::Store(reinterpret_cast<const float*>(&v), out + at);
       }
@@ -204,9 +200,7 @@ struct ScanKernel {
     if constexpr (std::is_same<Sum, float>::value) {
       ForIsa([=, length = along.length, without = exclusive,
               sums = &sums[0]](auto isa) {
-        // Vectors are of eight.
-        using Low =
-            LowVector<isa == Isa::kBaseline ? Isa::kBaseline : Isa::kAvx2>;
+        using Low = Eight<decltype(isa)::value>;
         int64_t k = 0;
         for (; k + kRowsAtOnce <= length; k += kRowsAtOnce) {
           ScanRows<Low, kRowsAtOnce>(x + k * step, step, columns, without, sums,

@@ -181,7 +181,7 @@ Candidate MakeRowNorm() {
 void RegisterCpuRowNorm(KernelRegistry& registry) {
   for (const char* op :
        {"layer_norm", "rms_norm", "group_norm", "instance_norm"}) {
-    AddRowNorm(registry, op, Layout::kRowMajor, MakeRowNorm());
+    AddForLayout(registry, op, Layout::kRowMajor, MakeRowNorm());
   }
   RegisterCpuRowNormLast(registry);
   RegisterCpuRowNormGrad(registry);

@@ -349,7 +349,7 @@ Candidate MakeRowNormGrad() {
 void RegisterCpuRowNormGrad(KernelRegistry& registry) {
   for (const char* op : {"layer_norm_grad", "rms_norm_grad", "group_norm_grad",
                          "instance_norm_grad"}) {
-    AddRowNorm(registry, op, Layout::kRowMajor, MakeRowNormGrad());
+    AddForLayout(registry, op, Layout::kRowMajor, MakeRowNormGrad());
   }
 }
 

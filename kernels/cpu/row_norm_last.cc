@@ -289,10 +289,10 @@ Candidate MakeLast() {
 
 void RegisterCpuRowNormLast(KernelRegistry& registry) {
   for (const char* op : {"group_norm", "instance_norm"}) {
-    AddRowNorm(registry, op, Layout::kChannelsLast, MakeLast<ForwardLast>());
+    AddForLayout(registry, op, Layout::kChannelsLast, MakeLast<ForwardLast>());
   }
   for (const char* op : {"group_norm_grad", "instance_norm_grad"}) {
-    AddRowNorm(registry, op, Layout::kChannelsLast, MakeLast<BackwardLast>());
+    AddForLayout(registry, op, Layout::kChannelsLast, MakeLast<BackwardLast>());
   }
 }
 

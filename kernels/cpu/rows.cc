@@ -47,8 +47,8 @@ bool Rows::StoresInPlace(DType dtype) const {
   return stride == 1 && (dtype == DType::kF32 || HostIsa() != Isa::kBaseline);
 }
 
-Rows::View Rows::Read(DType dtype, const void* tensor, int64_t first, int64_t n,
-                      float* buffer) const {
+StoredElements Rows::Read(DType dtype, const void* tensor, int64_t first,
+                          int64_t n, float* buffer) const {
   constexpr int64_t kMost = LowVector<Isa::kAvx512>::kSize;
   if (StoresInPlace(dtype) && (first + n) * length + kMost <= count * length) {
     const char* data = static_cast<const char*>(tensor);

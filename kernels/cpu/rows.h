@@ -29,16 +29,11 @@ struct Rows : RowShape {
   void Store(DType dtype, const float* buffer, void* tensor, int64_t first,
              int64_t n) const;
 
-  // Rows one behind the other, readable up to a vector of 16 elements beyond
-  // the last one's end.
-  struct View {
-    DType dtype{};
-    const void* data = nullptr;
-  };
-  // Rows [first, first + n) of a tensor: where they are if they can be read
-  // there by the vectors of this machine (low_vector.h), else as Load has them.
-  View Read(DType dtype, const void* tensor, int64_t first, int64_t n,
-            float* buffer) const;
+  // Rows [first, first + n) of a tensor, readable up to a vector of 16 elements
+  // beyond the last one's end: where they are if they can be read there by the
+  // vectors of this machine (low_vector.h), else as Load has them.
+  StoredElements Read(DType dtype, const void* tensor, int64_t first, int64_t n,
+                      float* buffer) const;
   // Whether a row is a run of a tensor that vectors of this machine can write.
   bool StoresInPlace(DType dtype) const;
 };

@@ -127,7 +127,7 @@ struct LogSoftmaxKernel {
                [&](int64_t first, int64_t n, float* x, float* y) {
                  float sums[kConvertBlock], largest[kConvertBlock];
                  if (rows.length >= kLongRow) {
-                   const Rows::View view =
+                   const StoredElements view =
                        rows.Read(in, buffers.inputs[0], first, n, x);
                    ExpLongRows(view, n, rows.length, rows.padded(), nullptr,
                                largest, sums);
@@ -158,7 +158,7 @@ struct LogSoftmaxKernel {
     });
   }
 
-  void NormalizeLong(const Rows::View& x, int64_t n, const float* largest,
+  void NormalizeLong(const StoredElements& x, int64_t n, const float* largest,
                      const float* sums, int64_t first, void* y,
                      float* buffer) const {
     DispatchType(FloatTypes(), x.dtype, [&](auto tag) {
@@ -325,8 +325,9 @@ void ExpRows(const float* x, int64_t rows, int64_t length, int64_t padded,
   });
 }
 
-void ExpLongRows(const Rows::View& x, int64_t n, int64_t length, int64_t padded,
-                 float* exponentials, float* largest, float* sums) {
+void ExpLongRows(const StoredElements& x, int64_t n, int64_t length,
+                 int64_t padded, float* exponentials, float* largest,
+                 float* sums) {
   ForLowRows(x.dtype, [=, data = x.data](auto low, auto zero) {
     const auto* rows = static_cast<const decltype(zero)*>(data);
     for (int64_t r = 0; r < n; ++r) {

@@ -19,8 +19,9 @@ void ExpRows(const float* x, int64_t rows, int64_t length, int64_t padded,
 // kLongRow elements on. `exponentials`: null where the sum is all that is
 // wanted.
 inline constexpr int64_t kLongRow = 64;
-void ExpLongRows(const Rows::View& x, int64_t n, int64_t length, int64_t padded,
-                 float* exponentials, float* largest, float* sums);
+void ExpLongRows(const StoredElements& x, int64_t n, int64_t length,
+                 int64_t padded, float* exponentials, float* largest,
+                 float* sums);
 
 }  // namespace kernels
 }  // namespace halftone

@@ -11,6 +11,24 @@ namespace kernels {
 
 inline constexpr int kTransposed = 8;  // rows and columns
 
+// Of two vectors of eight, runs of kRun elements: the even ones of a and b in
+// turn, and the odd ones.
+template <int kRun, typename V>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Deal(const V& a, const V& b, V* even,
+                                              V* odd) {
+  static_assert(kRun == 1 || kRun == 2 || kRun == 4, "a half at most");
+  if constexpr (kRun == 1) {
+    *even = __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14);
+    *odd = __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
+  } else if constexpr (kRun == 2) {
+    *even = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
+    *odd = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+  } else {
+    *even = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+    *odd = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+
 // For bodies of ForIsa (isa.h): kTransposed rows and columns from `in` to
 // `out`.
 template <typename T>
@@ -29,22 +47,16 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TransposeBlock(const T* in,
   // What lies 1, 2 and 4 off the diagonal changes places.
 #pragma GCC unroll 4
   for (int i = 0; i < kTransposed; i += 2) {
-    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-    b[i + 1] =
-        __builtin_shufflevector(a[i], a[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+    Deal<1>(a[i], a[i + 1], &b[i], &b[i + 1]);
   }
 #pragma GCC unroll 4
   for (int k = 0; k < kTransposed / 2; ++k) {
     const int i = k / 2 * 4 + k % 2;
-    a[i] = __builtin_shufflevector(b[i], b[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-    a[i + 2] =
-        __builtin_shufflevector(b[i], b[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    Deal<2>(b[i], b[i + 2], &a[i], &a[i + 2]);
   }
 #pragma GCC unroll 4
   for (int i = 0; i < kTransposed / 2; ++i) {
-    b[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    b[i + 4] =
-        __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    Deal<4>(a[i], a[i + 4], &b[i], &b[i + 4]);
   }
 #pragma GCC unroll 8
   for (int i = 0; i < kTransposed; ++i) {

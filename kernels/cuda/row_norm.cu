@@ -355,11 +355,11 @@ Candidate MakeBackward() {
 void RegisterCudaRowNorm(KernelRegistry& registry) {
   for (const char* op :
        {"layer_norm", "rms_norm", "group_norm", "instance_norm"}) {
-    AddRowNorm(registry, op, Layout::kRowMajor, MakeForward());
+    AddForLayout(registry, op, Layout::kRowMajor, MakeForward());
   }
   for (const char* op : {"layer_norm_grad", "rms_norm_grad", "group_norm_grad",
                          "instance_norm_grad"}) {
-    AddRowNorm(registry, op, Layout::kRowMajor, MakeBackward());
+    AddForLayout(registry, op, Layout::kRowMajor, MakeBackward());
   }
 }
 
