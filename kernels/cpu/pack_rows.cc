@@ -43,7 +43,7 @@ void PackPanels(const PixelRows& x, int64_t rows, int64_t columns,
 void PackTiles(const PixelRows& x, int64_t rows, int64_t columns,
                int64_t stride, float* to) {
   const int64_t row_stride = x.stride, tile_rows = TileRows();
-  ForPixelSource(x, [=](const auto& source) {
+  ForPixelSource<PlainPixels>(x, [=](const auto& source) {
     ForIsa([=](auto isa) {
       using Low = LowVector<decltype(isa)::value>;
       for (int64_t r = 0; r < rows; ++r) {
@@ -108,7 +108,7 @@ void PackBlocks(const PixelRows& x, int64_t rows, int64_t columns,
                 int64_t first, int64_t depth, int64_t stride, float* to) {
   const int64_t row_stride = x.stride;
   const DepthBlocks blocks(depth);
-  ForPixelSource(x, [=](const auto& source) {
+  ForPixelSource<PlainPairs>(x, [=](const auto& source) {
     ForIsa([=](auto isa) {
       using Low = LowVector<decltype(isa)::value>;
       float gathered[kBlockFloats] = {};

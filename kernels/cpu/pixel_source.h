@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "graph/base/check.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/norm.h"
@@ -74,25 +75,44 @@ struct PixelSource {
   }
 };
 
-// Calls body(source) with that of the rows.
-template <typename Body>
+// What rows a loop is given: it is compiled for no others.
+struct AllPixels {
+  static constexpr bool kNorm = true, kSingle = true, kPairs = true;
+};
+struct PlainPixels : AllPixels {
+  static constexpr bool kNorm = false;
+};
+struct PlainPairs : PlainPixels {
+  static constexpr bool kSingle = false;
+};
+struct SinglePixels : AllPixels {
+  static constexpr bool kPairs = false;
+};
+
+// Calls body(source) with that of the rows, which have to be of `Kind`.
+template <typename Kind = AllPixels, typename Body>
 inline void ForPixelSource(const PixelRows& x, const Body& body) {
+  HT_CHECK((Kind::kNorm || x.norm == nullptr) &&
+               (x.pairs ? Kind::kPairs : Kind::kSingle),
+           "rows of another kind than the loop is for");
   DispatchType(FloatTypes(), x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto call = [&](auto norm, auto pairs) {
       PixelSource<T, decltype(norm)::value, decltype(pairs)::value> source = {
           static_cast<const T*>(x.data), static_cast<const T*>(x.second), {}};
-      if (x.norm != nullptr) source.norm = *x.norm;
+      if constexpr (decltype(norm)::value) source.norm = *x.norm;
       body(source);
     };
-    using No = std::false_type;
-    using Yes = std::true_type;
-    if constexpr (std::is_same<T, bfloat16>::value) {
-      if (x.pairs) {
-        return x.norm != nullptr ? call(Yes(), Yes()) : call(No(), Yes());
+    const auto call_of = [&](auto pairs) {
+      if constexpr (Kind::kNorm) {
+        if (x.norm != nullptr) return call(std::true_type(), pairs);
       }
+      call(std::false_type(), pairs);
+    };
+    if constexpr (Kind::kPairs && std::is_same<T, bfloat16>::value) {
+      if (x.pairs) return call_of(std::true_type());
     }
-    x.norm != nullptr ? call(Yes(), No()) : call(No(), No());
+    if constexpr (Kind::kSingle) call_of(std::false_type());
   });
 }
 

@@ -26,7 +26,7 @@ void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
                     WinogradRange channels, const WinogradPoints& to) {
   if (range.size() <= 0) return;
   const int64_t pixel = x.stride, line = view.width * pixel;
-  ForPixelSource(x, [=](const auto& source) {
+  ForPixelSource<SinglePixels>(x, [=](const auto& source) {
     ForIsa([=](auto isa) {
       using Low = LowVector<decltype(isa)::value>;
       using V = WideVector<Low::kSize>;
