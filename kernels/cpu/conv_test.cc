@@ -1,7 +1,7 @@
 // Convolutions and their gradients against plain loops in f64. Operands are
 // eighths of small integers: every sum is exact in f32, so that whatever the
 // order of additions the result is the exact one, rounded once. Transforms of
-// 5x5 filters alone round (winograd.h).
+// six points alone round (winograd.h).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -120,7 +120,7 @@ const Shape kPackedShapes[] = {
     {"wide_filters", 3, 128, 5, 6, 128, 6, 6, {1, 1}, {3, 3}, {1, 1}, 1},
 };
 
-// Of windows and channels that tiles of 2 x 2 take.
+// Of windows and channels that tiles of 2 x 2 or 4 x 4 take.
 const Shape kWinogradShapes[] = {
     {"even", 2, 32, 8, 6, 48, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
     {"odd", 3, 48, 7, 9, 32, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
@@ -129,6 +129,9 @@ const Shape kWinogradShapes[] = {
     {"uneven_sides", 2, 32, 9, 11, 32, 3, 3, {1, 1}, {0, 2, 1, 0}, {1, 1}, 1},
     {"many_tiles", 5, 32, 23, 30, 32, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
     {"many_channels", 2, 256, 7, 7, 272, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
+    {"large_even", 2, 48, 14, 14, 32, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
+    {"large_uneven", 3, 32, 15, 17, 48, 3, 3, {1, 1}, {0, 2, 1, 0}, {1, 1}, 1},
+    {"large_channels", 1, 160, 20, 13, 144, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
     {"five_even", 2, 16, 14, 8, 32, 5, 5, {1, 1}, {2, 2}, {1, 1}, 1},
     {"five_odd", 3, 48, 7, 9, 32, 5, 5, {1, 1}, {2, 2}, {1, 1}, 1},
     {"five_no_padding", 1, 32, 9, 10, 16, 5, 5, {1, 1}, {0, 0}, {1, 1}, 1},
@@ -169,10 +172,13 @@ class Convolution : public ::testing::TestWithParam<
   }
   // Whether a candidate is to make these columns of these factors. Packed ones
   // of f32 make no single panel where two are made at once; where there are
-  // pairs of bf16, they take no odd depth.
+  // pairs of bf16, they take no odd depth, and Winograd's only large images.
   bool Makes(int64_t columns, int64_t depth) const {
     if (std::get<3>(GetParam()) == std::string("winograd")) {
-      return dtype() != DType::kBF16 || !HasPairs();
+      const Shape& s = shape();
+      return dtype() != DType::kBF16 ||
+             (HasWinograd(dtype()) &&
+              (!HasPairs() || (s.kh == 3 && s.h * s.w >= 14 * 14)));
     }
     if (std::get<3>(GetParam()) != std::string("packed")) return true;
     if (dtype() == DType::kF32) return PanelsOf(columns) >= PanelsAtOnce();
@@ -197,7 +203,8 @@ class Convolution : public ::testing::TestWithParam<
                            shape().groups == 1 && shape().c % kPanel == 0 &&
                            shape().o % kPanel == 0 &&
                            std::get<2>(GetParam()) == Layout::kChannelsLast;
-    const bool rounds = shape().kh == 5 && shape().kw == 5 &&
+    const bool rounds = (shape().kh == 5 || IsLow(this->dtype())) &&
+                        shape().kh == shape().kw &&
                         (preferred || candidate == "winograd");
     double largest = 0;
     for (const double x : expected) largest = std::max(largest, std::abs(x));

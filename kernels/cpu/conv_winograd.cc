@@ -38,11 +38,9 @@ ConvOp ConvOf(const BoundOp& op) {
   return conv;
 }
 
-template <int kTap>
+template <typename W>
 class WinogradConv {
  public:
-  using W = Winograd<kTap>;
-
   explicit WinogradConv(const BoundOp& op)
       : conv_(ConvOf(op)),
         relu_(op.type() == "fusion"),
@@ -51,7 +49,7 @@ class WinogradConv {
         result_(forward_ ? conv_.result_desc : conv_.image_desc),
         depth_(forward_ ? conv_.shape.channels : conv_.shape.filters),
         columns_(forward_ ? conv_.shape.filters : conv_.shape.channels),
-        tiles_(conv_.shape.samples, DimOf(conv_.shape.volume[1]),
+        tiles_(W::kMade, conv_.shape.samples, DimOf(conv_.shape.volume[1]),
                DimOf(conv_.shape.volume[2])) {
     if (conv_.bias >= 0) bias_dtype_ = op.inputs()[conv_.bias].dtype;
     // Tiles that are made together: their points take at most half of a
@@ -65,7 +63,7 @@ class WinogradConv {
     panel_stride_ = W::kPoints * depth_ * kPanel + kPanel;
   }
 
-  bool IsWaste() const { return tiles_.IsWaste(); }
+  const WinogradTiles& tiles() const { return tiles_; }
 
   int64_t WorkspaceFloats(int threads) const {
     return FilterFloats() + panels() * panel_stride_ + columns_ +
@@ -143,39 +141,43 @@ class WinogradConv {
   // Of a panel, kPanel channels of the source from `row` on.
   void PackBlock(const float* filter, int64_t column, int64_t row,
                  float* panel) const {
-    const int64_t inner = conv_.shape.channels;
-    const bool forward = forward_;
-    const int64_t first = forward ? column : row;  // of the filters
-    const float* const from =
-        filter + first * W::kTaps * inner + (forward ? row : column);
-    // Channels are neighbours in what is made here: of a gradient rows of a
-    // panel, of a forward convolution its columns.
-    float made[W::kPoints * kPanel * kPanel];
-    float* const to = forward ? made : panel + row * kPanel;
-    const int64_t point = forward ? kPanel * kPanel : depth_ * kPanel;
+    const int64_t inner = conv_.shape.channels, filter_step = W::kTaps * inner;
+    // Of vectors of the panel's columns: the first one, and steps to the next
+    // row and the next tap.
+    const float* from = filter + row * filter_step + column;
+    int64_t row_step = filter_step, tap_step = -inner;
+    float turned[W::kTaps * kPanel * kPanel];
+    if (forward_) {
+      from = filter + column * filter_step + row;
+      row_step = kPanel;
+      tap_step = kPanel * kPanel;
+      for (int64_t i = 0; i < W::kTaps; ++i) {
+        ToPanelsTransposed({from + i * inner, filter_step}, kPanel, kPanel,
+                           turned + i * tap_step);
+      }
+      from = turned;
+    } else {
+      from += (W::kTaps - 1) * inner;  // flipped
+    }
+    float* const to = panel + row * kPanel;
+    const int64_t point = depth_ * kPanel;
     ForIsa([=](auto isa) {
       using Low = LowVector<decltype(isa)::value>;
       using V = WideVector<Low::kSize>;
-      for (int64_t f = 0; f < kPanel; ++f) {
+      for (int64_t r = 0; r < kPanel; ++r) {
         for (int64_t c = 0; c < kPanel; c += Low::kSize) {
-          const float* const filter = from + f * W::kTaps * inner + c;
-          float* const row = to + f * kPanel + c;
+          const float* const taps = from + r * row_step + c;
+          float* const points = to + r * kPanel + c;
           WinogradTransform<typename W::FilterLine, V>(
               [=](int i, V* tap) {
-                const int at = forward ? i : W::kTaps - 1 - i;
-                *tap = *reinterpret_cast<const V*>(filter + at * inner);
+                *tap = *reinterpret_cast<const V*>(taps + i * tap_step);
               },
               [=](int i, const V& made) {
-                *reinterpret_cast<V*>(row + i * point) = made;
+                *reinterpret_cast<V*>(points + i * point) = made;
               });
         }
       }
     });
-    if (!forward) return;
-    for (int64_t i = 0; i < W::kPoints; ++i) {
-      ToPanelsTransposed({made + i * kPanel * kPanel, kPanel}, kPanel, kPanel,
-                         panel + (i * depth_ + row) * kPanel);
-    }
   }
 
   // Chunks of tiles; where these are few, blocks of panels of each.
@@ -192,8 +194,8 @@ class WinogradConv {
             const WinogradRange tiles = {
                 chunk * chunk_, std::min(tiles_.count(), (chunk + 1) * chunk_)};
             if (block == 0 || i == begin) {
-              TransformSeen<kTap>(tiles_, run.source, tiles, {0, depth_},
-                                  {scratch, PointFloats(), row_, kPanel});
+              TransformSeen<W>(tiles_, run.source, tiles, {0, depth_},
+                               {scratch, PointFloats(), row_, kPanel});
             }
             Multiply(
                 tiles,
@@ -249,7 +251,7 @@ class WinogradConv {
                 *made = *reinterpret_cast<const V*>(from + i * point);
               },
               [&](int i, const V& made) {
-                const int y = i / 2, x = i % 2;
+                const int y = i / W::kMade, x = i % W::kMade;
                 if (place.y + y >= view.height || place.x + x >= view.width) {
                   return;
                 }
@@ -279,7 +281,7 @@ class WinogradConv {
 }  // namespace
 
 bool HasWinograd(DType dtype) {
-  return dtype != DType::kBF16 || !(HasPairs() || OnednnHasBf16());
+  return dtype != DType::kBF16 || !OnednnHasAmx();
 }
 
 bool IsWinograd(const ConvOp& conv) {

@@ -3,43 +3,63 @@
 #ifndef HALFTONE_KERNELS_CPU_CONV_WINOGRAD_H_
 #define HALFTONE_KERNELS_CPU_CONV_WINOGRAD_H_
 
-#include <type_traits>
+#include <cstdint>
 
 #include "graph/base/dtype.h"
 #include "kernels/common/conv_shape.h"
 #include "kernels/common/dispatch.h"
+#include "kernels/cpu/small_product.h"
+#include "kernels/cpu/winograd.h"
 #include "kernels/kernel_registry.h"
 
 namespace halftone {
 namespace kernels {
 
-// Whether there is nothing faster on this machine: instructions for 16-bit
-// factors make more of direct sums.
+// Whether there may be nothing faster on this machine: AMX makes more of direct
+// sums of bf16.
 bool HasWinograd(DType dtype);
-// Whether they take it, odd sizes apart: windows of 3x3 or 5x5 next to each
+// Whether they take it, their sizes apart: windows of 3x3 or 5x5 next to each
 // other, and channels in whole panels. The number of samples never counts: what
 // becomes of one does not depend on the others.
 bool IsWinograd(const ConvOp& conv);
+// Whether images of `dtype` are made in less time by these tiles than by direct
+// sums: by the instructions that products take, in hundredths of theirs. Where
+// one multiplies a pair of bf16, tiles have to be many besides, as the time for
+// the filter's transform is that of some of them.
+template <typename W>
+bool PaysAsWinograd(const WinogradTiles& tiles, DType dtype) {
+  const bool pairs = dtype == DType::kBF16 && HasPairs();
+  const int64_t most = pairs ? 33 : 63, fewest = pairs ? 9 : 1;
+  return tiles.of_sample() >= fewest &&
+         100 * W::kPoints * tiles.of_sample() <=
+             most * W::kTaps * tiles.pixels_of_sample();
+}
 
-// Of Kernel<3> and Kernel<5>, the one that is as wide as the windows of
-// conv_of(op).
-template <template <int> class Kernel>
+// Of Kernel<W>, the one that is as wide as the windows of conv_of(op), with the
+// larger tiles for images of 16 bits: those round far less than its stores do.
+template <template <typename> class Kernel>
 Candidate WinogradCandidate(ConvOp (*conv_of)(const BoundOp&)) {
-  const auto of = [](auto tap) {
-    using Of = Kernel<decltype(tap)::value>;
+  const auto of = [conv_of](auto tag) {
+    using W = typename decltype(tag)::type;
+    using Of = Kernel<W>;
     Candidate candidate =
         MakeCandidate("winograd", [](const BoundOp& op) { return Of(op); });
-    candidate.supports = [](const BoundOp& op) { return !Of(op).IsWaste(); };
+    candidate.supports = [conv_of](const BoundOp& op) {
+      return PaysAsWinograd<W>(Of(op).tiles(), conv_of(op).image_desc.dtype);
+    };
     candidate.workspace_bytes = [](const BoundOp& op) {
       return Of(op).WorkspaceFloats(op.context().threads) *
              static_cast<int64_t>(sizeof(float));
     };
     return candidate;
   };
-  const auto chosen = [conv_of, three = of(std::integral_constant<int, 3>()),
-                       five = of(std::integral_constant<int, 5>())](
+  const auto chosen = [conv_of, two = of(TypeTag<Winograd<2, 3>>()),
+                       four = of(TypeTag<Winograd<4, 3>>()),
+                       five = of(TypeTag<Winograd<2, 5>>())](
                           const BoundOp& op) -> const Candidate& {
-    return conv_of(op).shape.volume[1].filter == 3 ? three : five;
+    const ConvOp conv = conv_of(op);
+    if (conv.shape.volume[1].filter == 5) return five;
+    return IsLow(conv.image_desc.dtype) ? four : two;
   };
   Candidate candidate;
   candidate.name = "winograd";

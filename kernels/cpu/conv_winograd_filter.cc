@@ -28,14 +28,12 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-template <int kTap>
+template <typename W>
 class WinogradGradFilter {
  public:
-  using W = Winograd<kTap>;
-
   explicit WinogradGradFilter(const BoundOp& op)
       : conv_(GradFilterConvOf(op)),
-        tiles_(conv_.shape.samples, DimOf(conv_.shape.volume[1]),
+        tiles_(W::kMade, conv_.shape.samples, DimOf(conv_.shape.volume[1]),
                DimOf(conv_.shape.volume[2])) {
     if (op.type() == "fusion") norm_.emplace(FusedOp(op).Of("norm"));
     parts_ = PartsOf(tiles_.count());
@@ -46,7 +44,7 @@ class WinogradGradFilter {
     made_row_ = filters() + kPanel;
   }
 
-  bool IsWaste() const { return tiles_.IsWaste(); }
+  const WinogradTiles& tiles() const { return tiles_; }
 
   int64_t WorkspaceFloats(int threads) const {
     return parts_ * PartSums() + FactorFloats() +
@@ -134,9 +132,9 @@ class WinogradGradFilter {
         made_row_, kPanel};
     for (int64_t begin = first; begin < end; begin += chunk_) {
       const WinogradRange tiles = {begin, std::min(end, begin + chunk_)};
-      TransformSeen<kTap>(tiles_, run.image, tiles,
-                          {panels.begin * kPanel, panels.end * kPanel}, seen);
-      TransformMade<kTap>(tiles_, run.gradient, tiles, {0, filters()}, made);
+      TransformSeen<W>(tiles_, run.image, tiles,
+                       {panels.begin * kPanel, panels.end * kPanel}, seen);
+      TransformMade<W>(tiles_, run.gradient, tiles, {0, filters()}, made);
       Multiply(seen, made, tiles.size(), panels, begin > first,
                run.sums + part * PartSums());
     }

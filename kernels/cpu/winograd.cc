@@ -66,33 +66,32 @@ void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
 
 }  // namespace
 
-template <int kTap>
+template <typename W>
 void TransformSeen(const WinogradTiles& tiles, const PixelRows& x,
                    WinogradRange range, WinogradRange channels,
                    const WinogradPoints& to) {
-  using W = Winograd<kTap>;
   TransformTiles<typename W::SeenLine>(x, tiles, tiles.Seen(), range, channels,
                                        to);
 }
 
-template <int kTap>
+template <typename W>
 void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
                    WinogradRange range, WinogradRange channels,
                    const WinogradPoints& to) {
-  using W = Winograd<kTap>;
   TransformTiles<typename W::MadeLine>(x, tiles, tiles.Made(), range, channels,
                                        to);
 }
 
-#define HT_WINOGRAD(kTap)                                                   \
-  template void TransformSeen<kTap>(const WinogradTiles&, const PixelRows&, \
-                                    WinogradRange, WinogradRange,           \
-                                    const WinogradPoints&);                 \
-  template void TransformMade<kTap>(const WinogradTiles&, const PixelRows&, \
-                                    WinogradRange, WinogradRange,           \
-                                    const WinogradPoints&)
-HT_WINOGRAD(3);
-HT_WINOGRAD(5);
+#define HT_WINOGRAD(kMade, kTap)                                            \
+  template void TransformSeen<Winograd<kMade, kTap>>(                       \
+      const WinogradTiles&, const PixelRows&, WinogradRange, WinogradRange, \
+      const WinogradPoints&);                                               \
+  template void TransformMade<Winograd<kMade, kTap>>(                       \
+      const WinogradTiles&, const PixelRows&, WinogradRange, WinogradRange, \
+      const WinogradPoints&)
+HT_WINOGRAD(2, 3);
+HT_WINOGRAD(4, 3);
+HT_WINOGRAD(2, 5);
 #undef HT_WINOGRAD
 
 }  // namespace kernels

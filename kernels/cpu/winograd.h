@@ -1,8 +1,8 @@
 // Winograd's minimal filtering: F(2x2, 3x3) makes tiles of 2x2 pixels from 4x4
 // that it sees with 16 products for each pair of channels, where windows of a
-// 3x3 convolution one by one take 36; F(2x2, 5x5) sees 6x6 and takes 36 in
-// place of 100. Lavin, Gray: Fast Algorithms for Convolutional Neural Networks
-// (2015), section 4.1:
+// 3x3 convolution one by one take 36; F(4x4, 3x3) and F(2x2, 5x5) see 6x6 and
+// take 36 in place of 144 and 100. Lavin, Gray: Fast Algorithms for
+// Convolutional Neural Networks (2015), section 4.1:
 //
 //   Y = A' [(G g G') * (B' d B)] A
 //
@@ -10,14 +10,16 @@
 // matrices, one for each of the points. The filter's gradient is the adjoint:
 // G' [sum over tiles of (A dY A') * (B' d B)] G.
 //
-// Of 3x3, with B' d of a line (d0 - d2, d1 + d2, d2 - d1, d1 - d3), G g (g0,
-// (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2) and A' m (m0 + m1 + m2,
+// Of F(2x2, 3x3), with B' d of a line (d0 - d2, d1 + d2, d2 - d1, d1 - d3), G g
+// (g0, (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2) and A' m (m0 + m1 + m2,
 // m1 - m2 - m3), transforms only add and halve: of normal numbers and 64 to 512
 // channels the error in f32 is 1.2 to 2 times that of direct sums, below 5e-7
-// of the largest. Of 5x5 polynomials are taken at 0, 1/2, -1/2, 2, -2 and
-// infinity: of 16 to 256 channels the error is 1.8 to 2.2 times that of direct
-// sums (with 1 and -1 in place of the halves, 1.9 to 4.3). What is not finite
-// in one pixel is so in the whole of its tiles.
+// of the largest. Of six points polynomials are taken at 0, 1/2, -1/2, 2, -2
+// and infinity: of F(2x2, 5x5) and 16 to 256 channels the error is 1.8 to 2.2
+// times that of direct sums (with 1 and -1 in place of the halves, 1.9 to 4.3);
+// of F(4x4, 3x3) and 64 to 512 channels 4 to 7 times, below 3e-6 of the largest
+// (with 1 and -1, 6 to 15). What is not finite in one pixel is so in the whole
+// of its tiles.
 #ifndef HALFTONE_KERNELS_CPU_WINOGRAD_H_
 #define HALFTONE_KERNELS_CPU_WINOGRAD_H_
 
@@ -31,11 +33,11 @@
 namespace halftone {
 namespace kernels {
 
-// Of filters of kSize x kSize: taps, and points that a tile has.
-template <int kSize>
+// F(made x made, tap x tap): pixels and points of a tile, taps of a filter.
+template <int made, int tap>
 struct WinogradSizes {
-  static constexpr int kTap = kSize, kTaps = kTap * kTap;
-  static constexpr int kPoints = (kTap + 1) * (kTap + 1);
+  static constexpr int kMade = made, kTap = tap, kTaps = tap * tap;
+  static constexpr int kSeen = made + tap - 1, kPoints = kSeen * kSeen;
 };
 
 // The tiles of images of one size, and what each sees of other ones.
@@ -46,32 +48,30 @@ class WinogradTiles {
   // along height and width.
   struct Dim {
     int64_t made, seen, before;
-    int64_t tiles() const { return (made + 1) / 2; }
   };
-  WinogradTiles(int64_t samples, const Dim& height, const Dim& width)
-      : samples_(samples), height_(height), width_(width) {}
+  // Of side x side pixels.
+  WinogradTiles(int64_t side, int64_t samples, const Dim& height,
+                const Dim& width)
+      : side_(side), samples_(samples), height_(height), width_(width) {}
 
-  int64_t count() const { return samples_ * height_.tiles() * width_.tiles(); }
-  // Pixels that are made for nothing, of all: where sizes are odd.
-  bool IsWaste() const {
-    return 4 * height_.tiles() * width_.tiles() * 100 >
-           kMostMade * height_.made * width_.made;
-  }
+  int64_t of_sample() const { return TilesOf(height_) * TilesOf(width_); }
+  int64_t count() const { return samples_ * of_sample(); }
+  int64_t pixels_of_sample() const { return height_.made * width_.made; }
   // The first pixel that a tile makes.
   struct Place {
     int64_t sample, y, x;
   };
   Place PlaceOf(int64_t tile) const {
-    const int64_t line = tile / width_.tiles();
-    return {line / height_.tiles(), line % height_.tiles() * 2,
-            tile % width_.tiles() * 2};
+    const int64_t lines = TilesOf(height_), columns = TilesOf(width_);
+    const int64_t line = tile / columns;
+    return {line / lines, line % lines * side_, tile % columns * side_};
   }
   // Of the next tile.
   void Advance(Place* place) const {
-    place->x += 2;
+    place->x += side_;
     if (place->x < width_.made) return;
     place->x = 0;
-    place->y += 2;
+    place->y += side_;
     if (place->y < height_.made) return;
     place->y = 0;
     ++place->sample;
@@ -87,9 +87,11 @@ class WinogradTiles {
   View Made() const { return {height_.made, width_.made, 0, 0}; }
 
  private:
-  static constexpr int64_t kMostMade = 140;  // of 100
+  int64_t TilesOf(const Dim& dim) const {
+    return (dim.made + side_ - 1) / side_;
+  }
 
-  int64_t samples_ = 0;
+  int64_t side_ = 2, samples_ = 0;
   Dim height_ = {}, width_ = {};
 };
 
@@ -113,12 +115,12 @@ struct WinogradRange {
 
 // B' d B of what tiles see of x, and A dY A' of what they make, where that is
 // given: of the channels of a range, whole panels. `x` begins with its first
-// pixel and channel. kTap: 3 or 5.
-template <int kTap>
+// pixel and channel. W: a Winograd of those below.
+template <typename W>
 void TransformSeen(const WinogradTiles& tiles, const PixelRows& x,
                    WinogradRange range, WinogradRange channels,
                    const WinogradPoints& to);
-template <int kTap>
+template <typename W>
 void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
                    WinogradRange range, WinogradRange channels,
                    const WinogradPoints& to);
@@ -126,11 +128,11 @@ void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
 // ---- For bodies of ForIsa. `Line`s transform a line of kFrom vectors into one
 // of kTo, which lie to_step apart.
 
-template <int kTap>
+template <int kMade, int kTap>
 struct Winograd;
 
 template <>
-struct Winograd<3> : WinogradSizes<3> {
+struct Winograd<2, 3> : WinogradSizes<2, 3> {
   struct SeenLine {
     static constexpr int kFrom = 4, kTo = 4;
     template <typename V>
@@ -190,8 +192,8 @@ struct Winograd<3> : WinogradSizes<3> {
   };
 };
 
-template <>
-struct Winograd<5> : WinogradSizes<5> {
+// Of polynomials at 0, 1/2, -1/2, 2, -2 and infinity.
+struct WinogradOfSix {
   // Of the points 1/2 and -1/2, 2 and -2: the product of what each is apart
   // from the others, to the power of -1.
   static constexpr float kNear = -8.0f / 15, kFar = 1.0f / 30;
@@ -214,6 +216,72 @@ struct Winograd<5> : WinogradSizes<5> {
       to[5 * to_step] = (d1 + d[5]) - 4.25f * d3;
     }
   };
+};
+
+template <>
+struct Winograd<4, 3> : WinogradSizes<4, 3>, WinogradOfSix {
+  struct MadeLine {
+    static constexpr int kFrom = 4, kTo = 6;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* y, V* to,
+                                                 int to_step) {
+      const V y0 = y[0], y1 = y[1];
+      const V y2 = y[2], y3 = y[3];
+      const V near = y0 + 0.25f * y2, near_odd = 0.5f * y1 + 0.125f * y3;
+      const V far = y0 + 4.0f * y2, far_odd = 2.0f * y1 + 8.0f * y3;
+      to[0] = y0;
+      to[to_step] = near + near_odd;
+      to[2 * to_step] = near - near_odd;
+      to[3 * to_step] = far + far_odd;
+      to[4 * to_step] = far - far_odd;
+      to[5 * to_step] = y3;
+    }
+  };
+  struct FilterLine {
+    static constexpr int kFrom = 3, kTo = 6;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* g, V* to,
+                                                 int to_step) {
+      const V g1 = g[1], g2 = g[2];
+      const V near = kNear * (g[0] + 0.25f * g2), near_odd = 0.5f * kNear * g1;
+      const V far = kFar * (g[0] + 4.0f * g2), far_odd = 2.0f * kFar * g1;
+      to[0] = g[0];
+      to[to_step] = near + near_odd;
+      to[2 * to_step] = near - near_odd;
+      to[3 * to_step] = far + far_odd;
+      to[4 * to_step] = far - far_odd;
+      to[5 * to_step] = g2;
+    }
+  };
+  struct ResultLine {
+    static constexpr int kFrom = 6, kTo = 4;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* m, V* to,
+                                                 int to_step) {
+      const V near = m[1] + m[2], near_odd = m[1] - m[2];
+      const V far = m[3] + m[4], far_odd = m[3] - m[4];
+      to[0] = m[0] + (near + far);
+      to[to_step] = 0.5f * near_odd + 2.0f * far_odd;
+      to[2 * to_step] = 0.25f * near + 4.0f * far;
+      to[3 * to_step] = (0.125f * near_odd + 8.0f * far_odd) + m[5];
+    }
+  };
+  struct FilterGradLine {
+    static constexpr int kFrom = 6, kTo = 3;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* s, V* to,
+                                                 int to_step) {
+      const V near = kNear * (s[1] + s[2]), near_odd = kNear * (s[1] - s[2]);
+      const V far = kFar * (s[3] + s[4]), far_odd = kFar * (s[3] - s[4]);
+      to[0] = s[0] + (near + far);
+      to[to_step] = 0.5f * near_odd + 2.0f * far_odd;
+      to[2 * to_step] = (0.25f * near + 4.0f * far) + s[5];
+    }
+  };
+};
+
+template <>
+struct Winograd<2, 5> : WinogradSizes<2, 5>, WinogradOfSix {
   struct MadeLine {
     static constexpr int kFrom = 2, kTo = 6;
     template <typename V>

@@ -29,7 +29,11 @@ constexpr Conv kConvs[] = {
     {"small_down", 64, 16, 32, 32, 3, 2},
     {"resnet50_first", 4, 3, 224, 64, 7, 2},
     {"resnet50_3x3_56", 4, 64, 56, 64, 3, 1},
+    {"resnet50_3x3_28", 4, 128, 28, 128, 3, 1},
     {"resnet50_3x3_14", 4, 256, 14, 256, 3, 1},
+    {"resnet50_3x3_14_16", 16, 256, 14, 256, 3, 1},
+    {"vgg16_14", 8, 512, 14, 512, 3, 1},
+    {"vgg16_28", 8, 512, 28, 512, 3, 1},
     {"resnet50_3x3_7", 4, 512, 7, 512, 3, 1},
     {"resnet50_down_28", 4, 128, 56, 128, 3, 2},
     {"resnet50_up_56", 4, 64, 56, 256, 1, 1},
@@ -114,6 +118,7 @@ constexpr std::pair<Layout, const char*> kCandidates[] = {
     {Layout::kRowMajor, "onednn_plain"},
     {Layout::kChannelsLast, ""},
     {Layout::kChannelsLast, "onednn"},
+    {Layout::kChannelsLast, "packed"},
 };
 
 void RegisterAll() {

@@ -35,11 +35,11 @@ constexpr char kPrefix[] = "pattern:";
 // A fused kernel may add in another order than the body's.
 constexpr Tolerance kTolerance = {4, 1e-6};
 
-bool HasWindowsOfFive(const Op& fusion) {
+bool HasWindowsOf(int64_t size, const Op& fusion) {
   const std::vector<ValueId> feeds = fusion.body->Feeds();
   return std::any_of(feeds.begin(), feeds.end(), [&](ValueId feed) {
     const Dims& dims = fusion.body->type(feed).dims;
-    return dims.size() == 4 && dims[2] == Dim(5) && dims[3] == Dim(5);
+    return dims.size() == 4 && dims[2] == Dim(size) && dims[3] == Dim(size);
   });
 }
 
@@ -57,10 +57,12 @@ double LibraryTolerance(const std::string& pattern, const Op& fusion,
     return dtype == DType::kBF16 ? 1.0 / 64 : 1.0 / 256;
   }
   // Of candidates that add up thousands of products in orders of their own, two
-  // of which may round to neighbours; or, of 5x5 windows, of which one rounds
-  // what it transforms.
+  // of which may round to neighbours; or of which one rounds what it
+  // transforms.
   if (pattern == "recompute_conv_grad_filter" ||
-      (pattern == "conv_bias_relu" && HasWindowsOfFive(fusion))) {
+      (pattern == "conv_bias_relu" &&
+       (HasWindowsOf(5, fusion) ||
+        (IsLow(dtype) && HasWindowsOf(3, fusion))))) {
     return dtype == DType::kF32   ? 1.0 / (1 << 18)
            : dtype == DType::kF16 ? 1.0 / (1 << 10)
                                   : 1.0 / (1 << 7);
