@@ -1,6 +1,12 @@
 #include "kernels/cpu/channels.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "graph/base/layout.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/map.h"
+#include "kernels/cpu/parallel_for.h"
 
 namespace halftone {
 namespace kernels {
@@ -11,7 +17,7 @@ namespace {
 // if that one is an outlier).
 constexpr int64_t kChunkElements = 64;
 
-// Accumulators of one combining loop.
+// Channels that are combined together.
 constexpr int64_t kCombine = 128;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -48,62 +54,73 @@ void Channels::Moments(DType dtype, const void* x, float* mean, float* variance,
                        float* workspace, int threads) const {
   const Summed summed[] = {{x, /*shift=*/nullptr, workspace}};
   Reduce<Deviations>(dtype, summed, Loaded{dtype, nullptr}, threads);
-  CombineMoments(workspace, mean, variance);
+  CombineMoments(workspace, mean, variance, threads);
 }
 
-void Channels::CombineSums(const float* partial, float* first,
-                           float* second) const {
-  double a[kCombine], b[kCombine];
-  for (int64_t c0 = 0; c0 < channels_; c0 += kCombine) {
-    const int64_t n = std::min(kCombine, channels_ - c0);
-    std::fill_n(a, n, 0.0);
-    std::fill_n(b, n, 0.0);
-    for (int64_t k = 0; k < chunks_; ++k) {
-      const float* p = partial + k * channels_ + c0;
-      const float* q = p + chunks_ * channels_;
-      for (int64_t c = 0; c < n; ++c) {
-        a[c] += static_cast<double>(p[c]);
-        b[c] += static_cast<double>(q[c]);
+template <typename Body>
+void Channels::ForChannels(int threads, const Body& body) const {
+  ParallelFor(threads, (channels_ + kCombine - 1) / kCombine,
+              std::max<int64_t>(1, kMapGrain / (kCombine * (chunks_ + 1))),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                  const int64_t c0 = i * kCombine;
+                  body(c0, std::min(kCombine, channels_ - c0));
+                }
+              });
+}
+
+void Channels::CombineSums(const float* partial, float* first, float* second,
+                           int threads) const {
+  ForChannels(threads, [&](int64_t c0, int64_t n) {
+    double a[kCombine] = {}, b[kCombine] = {};
+    const float* p = partial + c0;
+    ForIsa([&, chunks = chunks_, channels = channels_, plane = plane()] {
+      for (int64_t k = 0; k < chunks; ++k) {
+        const float* const x = p + k * channels;
+        for (int64_t c = 0; c < n; ++c) {
+          a[c] += static_cast<double>(x[c]);
+          b[c] += static_cast<double>(x[plane + c]);
+        }
       }
-    }
+    });
     for (int64_t c = 0; c < n && first != nullptr; ++c) {
       first[c0 + c] = static_cast<float>(a[c]);
     }
     for (int64_t c = 0; c < n && second != nullptr; ++c) {
       second[c0 + c] = static_cast<float>(b[c]);
     }
-  }
+  });
 }
 
 // functors::Moments::Take for many channels at once.
 void Channels::CombineMoments(const float* partial, float* mean,
-                              float* variance) const {
-  double m[kCombine], m2[kCombine];
-  for (int64_t c0 = 0; c0 < channels_; c0 += kCombine) {
-    const int64_t n = std::min(kCombine, channels_ - c0);
-    std::fill_n(m, n, 0.0);
-    std::fill_n(m2, n, 0.0);
+                              float* variance, int threads) const {
+  ForChannels(threads, [&](int64_t c0, int64_t n) {
+    double m[kCombine] = {}, m2[kCombine] = {};
     double seen = 0;
     for (int64_t k = 0; k < chunks_; ++k) {
-      const float* p = partial + k * channels_ + c0;
-      const float* q = p + chunks_ * channels_;
-      const float* shift = q + chunks_ * channels_;
+      const float* const p = partial + k * channels_ + c0;
       const double count = static_cast<double>(ChunkRows(k) * inner_);
       const double share = count / (seen + count);
-      for (int64_t c = 0; c < n; ++c) {
-        const double mean_of_chunk =
-            static_cast<double>(shift[c]) + static_cast<double>(p[c]);
-        const double delta = mean_of_chunk - m[c];
-        m[c] += delta * share;
-        m2[c] += static_cast<double>(q[c]) + delta * delta * share * seen;
-      }
+      ForIsa([&, plane = plane(), before = seen] {
+        const float* const q = p + plane;
+        const float* const shift = q + plane;
+#pragma GCC ivdep
+        for (int64_t c = 0; c < n; ++c) {
+          const double mean_of_chunk =
+              static_cast<double>(shift[c]) + static_cast<double>(p[c]);
+          const double delta = mean_of_chunk - m[c];
+          m[c] += delta * share;
+          m2[c] += static_cast<double>(q[c]) + delta * delta * share * before;
+        }
+      });
       seen += count;
     }
     for (int64_t c = 0; c < n; ++c) {
       mean[c0 + c] = static_cast<float>(m[c]);
       variance[c0 + c] = seen == 0 ? 0.0f : static_cast<float>(m2[c] / seen);
     }
-  }
+  });
 }
 
 namespace channels_internal {

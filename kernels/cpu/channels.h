@@ -34,7 +34,7 @@ class Channels {
   int64_t count() const { return rows_ * inner_; }
   int64_t chunks() const { return chunks_; }
   // What Sum and Moments need.
-  int64_t workspace_floats() const { return 3 * chunks_ * channels_; }
+  int64_t workspace_floats() const { return 3 * plane(); }
 
   // What is summed about `shift` ([channels]; null: a shift of each chunk) into
   // `partial`, of workspace_floats.
@@ -51,7 +51,7 @@ class Channels {
            float* first, float* second, float* workspace, int threads) const {
     const Summed summed[] = {{x, shift, workspace}};
     Reduce<F>(dtype, summed, Loaded{dtype, y}, threads);
-    CombineSums(workspace, first, second);
+    CombineSums(workspace, first, second, threads);
   }
 
   // The partial sums of several x of one dtype and layout with one y, of which
@@ -64,7 +64,8 @@ class Channels {
   void Reduce(DType dtype, absl::Span<const Summed> summed, const Y& y,
               int threads) const;
   // Either result may be null: nobody wants it.
-  void CombineSums(const float* partial, float* first, float* second) const;
+  void CombineSums(const float* partial, float* first, float* second,
+                   int threads) const;
 
   // The mean and the biased variance of each channel; 0 of nothing. Chunks
   // are summed about a mean of their first elements, so that little cancels.
@@ -134,7 +135,17 @@ class Channels {
   template <typename F, typename T, typename Y>
   void ReduceLanes(absl::Span<const Summed> summed, const Y& y,
                    const Tile& tile, int64_t chunk) const;
-  void CombineMoments(const float* partial, float* mean, float* variance) const;
+  void CombineMoments(const float* partial, float* mean, float* variance,
+                      int threads) const;
+  // body(first channel, number) for some channels at a time, on many threads.
+  template <typename Body>
+  void ForChannels(int threads, const Body& body) const;
+  // From one of a channel's partial sums to the next: not near a multiple of a
+  // page, as caches take what lies pages apart for the same at first.
+  int64_t plane() const {
+    constexpr int64_t kPage = 1024;  // floats
+    return (chunks_ * channels_ / kPage + 1) * kPage + kPage / 3 / 16 * 16;
+  }
   int64_t ChunkRows(int64_t chunk) const {
     return std::min(rows_per_chunk_, rows_ - chunk * rows_per_chunk_);
   }
@@ -301,7 +312,7 @@ void Channels::ReduceChunk(DType dtype, absl::Span<const Summed> summed,
   const int64_t n = std::min(tile_channels_, channels_ - channel);
   const int64_t first_row = chunk * rows_per_chunk_;
   const int64_t end_row = first_row + ChunkRows(chunk);
-  const int64_t plane = chunks_ * channels_;
+  const int64_t plane = this->plane();
   for (const Summed& of : summed) {
     float* const first = of.partial + chunk * channels_ + channel;
     std::fill_n(first, n, 0.0f);
@@ -340,7 +351,7 @@ template <typename F, typename Y>
 void Channels::ReduceTile(DType dtype, absl::Span<const Summed> summed,
                           const Y& y, const Tile& tile, int64_t chunk) const {
   alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
-  const int64_t plane = chunks_ * channels_;
+  const int64_t plane = this->plane();
   const float* ys = nullptr;
   for (const Summed& of : summed) {
     float* const first = of.partial + chunk * channels_ + tile.channel;
@@ -361,11 +372,11 @@ void Channels::ReduceLanes(absl::Span<const Summed> summed, const Y& y,
   using Sums = channels_internal::LaneSums<F, T>;
   const auto sums_of = [&](const Summed& of) {
     float* const first = of.partial + chunk * channels_ + tile.channel;
-    float* const second = first + chunks_ * channels_;
-    return Sums{static_cast<const T*>(of.x) + tile.at,
-                of.shift == nullptr ? second + chunks_ * channels_
-                                    : of.shift + tile.channel,
-                first, second};
+    float* const second = first + plane();
+    return Sums{
+        static_cast<const T*>(of.x) + tile.at,
+        of.shift == nullptr ? second + plane() : of.shift + tile.channel, first,
+        second};
   };
   const Sums sums = sums_of(summed.front()), more = sums_of(summed.back());
   const bool has_more = summed.size() > 1;

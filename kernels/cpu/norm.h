@@ -124,9 +124,11 @@ inline void DivideByDeviation(const float* variance, float epsilon,
 
 // What bn_grad_reduce makes of the partial sums of its gradient.
 inline void FinishNormSums(const Buffers& buffers, const NormSumsAt& norm,
-                           const Channels& channels, const float* partial) {
+                           const Channels& channels, const float* partial,
+                           int threads) {
   float* const scale_grad = OutOrNull(buffers, norm.scale_grad);
-  channels.CombineSums(partial, scale_grad, OutOrNull(buffers, norm.bias_grad));
+  channels.CombineSums(partial, scale_grad, OutOrNull(buffers, norm.bias_grad),
+                       threads);
   if (scale_grad == nullptr) return;
   DivideByDeviation(In(buffers, norm.variance), norm.epsilon,
                     channels.channels(), scale_grad);

@@ -176,7 +176,8 @@ struct ReluGradNormKernel {
                                   absl::MakeConstSpan(summed, at.norms.size()),
                                   grad, stream.threads());
     for (size_t i = 0; i < at.norms.size(); ++i) {
-      FinishNormSums(buffers, at.norms[i], channels, summed[i].partial);
+      FinishNormSums(buffers, at.norms[i], channels, summed[i].partial,
+                     stream.threads());
     }
   }
 

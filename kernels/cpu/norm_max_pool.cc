@@ -164,7 +164,7 @@ class MaxPoolGradNorm {
         {buffers.inputs[sums_.x], In(buffers, sums_.mean), partial}};
     channels_.Reduce<NormGradSums>(dtype_, summed, Grad{*this, buffers},
                                    stream.threads());
-    FinishNormSums(buffers, sums_, channels_, partial);
+    FinishNormSums(buffers, sums_, channels_, partial, stream.threads());
   }
 
  private:

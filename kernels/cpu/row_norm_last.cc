@@ -232,7 +232,8 @@ struct BackwardLast : LastNorm {
     const Channels::Summed summed[] = {{from, numbers.mean, numbers.partial}};
     channels.Reduce<NormGradSums>(x, summed, Operand{y_grad, gradient},
                                   threads);
-    channels.CombineSums(numbers.partial, numbers.weighted, numbers.plain);
+    channels.CombineSums(numbers.partial, numbers.weighted, numbers.plain,
+                         threads);
     for (int64_t group = 0; group < groups(); ++group) {
       Coefficients(buffers, sample, group, numbers);
     }

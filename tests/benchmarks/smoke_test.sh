@@ -10,6 +10,7 @@ for benchmark in tests/benchmarks/*_benchmark; do
     */collective_benchmark) smallest='/16/.*/2' ;;
     */elementwise_benchmark | */recurrent_benchmark | */training_benchmark | */window_benchmark) smallest='/f32$' ;;
     */pool_benchmark) smallest='/f32' ;;
+    */norm_benchmark) smallest='_7/f32$' ;;
     */attention_benchmark) smallest='_128/f32' ;;
     */data_benchmark) smallest=Jpegs ;;
     */linear_benchmark) smallest=$("$benchmark" --benchmark_list_tests | head -n 1) ;;
