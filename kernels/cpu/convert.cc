@@ -39,10 +39,15 @@ inline void ConvertVectors(const From* from, To* to, int64_t n,
 }
 template <typename T>
 void WidenVectors(const T* from, float* to, int64_t n, Isa isa) {
+  // Who converts a block does something else before the next one: that is
+  // fetched meanwhile.
+  constexpr int64_t kAhead = 2048;
   ForIsa(isa, [=](auto tag) {
     using Low = LowVector<decltype(tag)::value>;
-    ConvertVectors<Low::kSize>(from, to, n,
-                               [](const T* x, float* y) { Low::Load(x, y); });
+    ConvertVectors<Low::kSize>(from, to, n, [](const T* x, float* y) {
+      __builtin_prefetch(x + kAhead);
+      Low::Load(x, y);
+    });
   });
 }
 template <typename T>
