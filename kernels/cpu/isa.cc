@@ -4,6 +4,20 @@
 
 namespace halftone {
 namespace kernels {
+namespace {
+
+bool FindBf16() {
+#ifdef HT_ISA_X86
+  return HostIsa() == Isa::kAvx512 && OnednnHasBf16() &&
+         __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+const bool kHostHasBf16 = FindBf16();
 
 Isa FindHostIsa() {
 #ifdef HT_ISA_X86

@@ -41,6 +41,10 @@ inline Isa HostIsa() {
   return isa;
 }
 
+// Whether there are instructions for bf16 besides kAvx512's (AVX512_BF16), in
+// the same limit.
+extern const bool kHostHasBf16;
+
 namespace isa_internal {
 template <Isa kIsa, typename Body>
 inline void Call(const Body& body) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "absl/base/optimization.h"
 #include "graph/base/half.h"
 #include "kernels/cpu/isa.h"
 
@@ -132,6 +133,17 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bits);
   }
   HT_TARGET_AVX512 static void Store(const float* from, bfloat16* to) {
+    if (kHostHasBf16) {
+      // An instruction, which takes subnormal numbers for zeros.
+      constexpr int kSubnormal = 0x20;
+      const __m512 x = _mm512_loadu_ps(from);
+      __m256i narrow;
+      asm("vcvtneps2bf16 %1, %0" : "=v"(narrow) : "v"(x));
+      if (ABSL_PREDICT_TRUE(_mm512_fpclass_ps_mask(x, kSubnormal) == 0)) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), narrow);
+        return;
+      }
+    }
     __m512i rounded;
     RoundHigh(from, &rounded);
     const __m512i packed =

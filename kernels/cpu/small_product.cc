@@ -7,7 +7,6 @@
 #include "absl/base/attributes.h"
 #include "kernels/cpu/amx.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/onednn.h"
 #include "kernels/cpu/transpose.h"
 #include "kernels/cpu/wide_vector.h"
 
@@ -223,14 +222,7 @@ auto ForSet(const Body& body) {
 
 }  // namespace
 
-bool HasPairs() {
-#ifdef HT_ISA_X86
-  return HostIsa() == Isa::kAvx512 && OnednnHasBf16() &&
-         __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
-#endif
-}
+bool HasPairs() { return kHostHasBf16; }
 
 int64_t TileRows() {
   return ForSet([](auto set) { return set.kRows; });

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Bytes per second of element-wise ops, norms and updates beside a copy's.
 
-On one core, or on all of them, whose copies share the memory: the aim is the
-machine's copy bandwidth. Tensors that caches do not hold; what an op reads and
+On all cores, whose copies share the memory, for the machine's copy bandwidth is
+the measure, or on one. Tensors that caches do not hold; what an op reads and
 writes counts once; a copy of as many bytes, on as many threads, is timed in the
 same run. Prints a line per op, the worst first: milliseconds, GB/s, the share of
 a copy's. Exit code 1 if one is below --least.
@@ -54,7 +54,7 @@ def runs(binary, flags):
 def main():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument('--dtype', default='f32', choices=('f32', 'bf16', 'f16'))
-  parser.add_argument('--threads', default='one', choices=SUFFIXES)
+  parser.add_argument('--threads', default='all', choices=SUFFIXES)
   parser.add_argument('--filter', default='.*',
                       help='a regular expression')
   parser.add_argument('--rounds', type=int, default=2)

@@ -169,16 +169,17 @@ def halftone_tests(
                 attrs[key] = value
         native.cc_test(name = name + suffix, srcs = [name + ".cc"], **attrs)
 
-def older_processor_tests(tests, size = "small", tags = []):
+def older_processor_tests(tests, isas = ["AVX2", "SSE41"], size = "small", tags = []):
     """Each test again, `_avx2` and `_sse41`: as on a processor with no more.
 
     Args:
       tests: names of tests of this folder.
+      isas: names of oneDNN's instead.
       size: as of the tests.
       tags: as of the tests.
     """
     for test in tests:
-        for isa in ["AVX2", "SSE41"]:
+        for isa in isas:
             native.sh_test(
                 name = "%s_%s" % (test, isa.lower()),
                 size = size,
