@@ -198,6 +198,22 @@ struct WinogradOfSix {
   // from the others, to the power of -1.
   static constexpr float kNear = -8.0f / 15, kFar = 1.0f / 30;
 
+  // What polynomials are there: at 1/2 and 2 even and odd terms, which differ
+  // in sign alone at -1/2 and -2; first at 0, last at infinity.
+  template <typename V>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Store(const V& first, const V& near,
+                                                 const V& near_odd,
+                                                 const V& far, const V& far_odd,
+                                                 const V& last, V* to,
+                                                 int to_step) {
+    to[0] = first;
+    to[to_step] = near + near_odd;
+    to[2 * to_step] = near - near_odd;
+    to[3 * to_step] = far + far_odd;
+    to[4 * to_step] = far - far_odd;
+    to[5 * to_step] = last;
+  }
+
   struct SeenLine {
     static constexpr int kFrom = 6, kTo = 6;
     template <typename V>
@@ -208,12 +224,8 @@ struct WinogradOfSix {
       const V near = d4 - 4.0f * d2, far = d4 - 0.25f * d2;
       const V near_odd = 0.5f * d3 - 2.0f * d1;
       const V far_odd = 2.0f * d3 - 0.5f * d1;
-      to[0] = (d[0] + d4) - 4.25f * d2;
-      to[to_step] = near + near_odd;
-      to[2 * to_step] = near - near_odd;
-      to[3 * to_step] = far + far_odd;
-      to[4 * to_step] = far - far_odd;
-      to[5 * to_step] = (d1 + d[5]) - 4.25f * d3;
+      const V first = (d[0] + d4) - 4.25f * d2, last = (d1 + d[5]) - 4.25f * d3;
+      Store(first, near, near_odd, far, far_odd, last, to, to_step);
     }
   };
 };
@@ -229,12 +241,7 @@ struct Winograd<4, 3> : WinogradSizes<4, 3>, WinogradOfSix {
       const V y2 = y[2], y3 = y[3];
       const V near = y0 + 0.25f * y2, near_odd = 0.5f * y1 + 0.125f * y3;
       const V far = y0 + 4.0f * y2, far_odd = 2.0f * y1 + 8.0f * y3;
-      to[0] = y0;
-      to[to_step] = near + near_odd;
-      to[2 * to_step] = near - near_odd;
-      to[3 * to_step] = far + far_odd;
-      to[4 * to_step] = far - far_odd;
-      to[5 * to_step] = y3;
+      Store(y0, near, near_odd, far, far_odd, y3, to, to_step);
     }
   };
   struct FilterLine {
@@ -245,12 +252,7 @@ struct Winograd<4, 3> : WinogradSizes<4, 3>, WinogradOfSix {
       const V g1 = g[1], g2 = g[2];
       const V near = kNear * (g[0] + 0.25f * g2), near_odd = 0.5f * kNear * g1;
       const V far = kFar * (g[0] + 4.0f * g2), far_odd = 2.0f * kFar * g1;
-      to[0] = g[0];
-      to[to_step] = near + near_odd;
-      to[2 * to_step] = near - near_odd;
-      to[3 * to_step] = far + far_odd;
-      to[4 * to_step] = far - far_odd;
-      to[5 * to_step] = g2;
+      Store(g[0], near, near_odd, far, far_odd, g2, to, to_step);
     }
   };
   struct ResultLine {
@@ -289,12 +291,7 @@ struct Winograd<2, 5> : WinogradSizes<2, 5>, WinogradOfSix {
                                                  int to_step) {
       const V y0 = y[0], y1 = y[1];
       const V half = 0.5f * y1, twice = 2.0f * y1;
-      to[0] = y0;
-      to[to_step] = y0 + half;
-      to[2 * to_step] = y0 - half;
-      to[3 * to_step] = y0 + twice;
-      to[4 * to_step] = y0 - twice;
-      to[5 * to_step] = y1;
+      Store(y0, y0, half, y0, twice, y1, to, to_step);
     }
   };
   struct FilterLine {
@@ -308,12 +305,9 @@ struct Winograd<2, 5> : WinogradSizes<2, 5>, WinogradOfSix {
       const V near_odd = 0.5f * g1 + 0.125f * g3;
       const V far = g[0] + 4.0f * g2 + 16.0f * g4;
       const V far_odd = 2.0f * g1 + 8.0f * g3;
-      to[0] = g[0];
-      to[to_step] = kNear * (near + near_odd);
-      to[2 * to_step] = kNear * (near - near_odd);
-      to[3 * to_step] = kFar * (far + far_odd);
-      to[4 * to_step] = kFar * (far - far_odd);
-      to[5 * to_step] = g4;
+      Store(g[0], near, near_odd, far, far_odd, g4, to, to_step);
+#pragma GCC unroll 4
+      for (int i = 1; i <= 4; ++i) to[i * to_step] *= i <= 2 ? kNear : kFar;
     }
   };
   struct ResultLine {
