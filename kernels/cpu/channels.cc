@@ -59,7 +59,7 @@ void Channels::Moments(DType dtype, const void* x, float* mean, float* variance,
 
 template <typename Body>
 void Channels::ForChannels(int threads, const Body& body) const {
-  ParallelFor(threads, (channels_ + kCombine - 1) / kCombine,
+  ParallelFor(threads, CeilDiv(channels_, kCombine),
               std::max<int64_t>(1, kMapGrain / (kCombine * (chunks_ + 1))),
               [&](int64_t begin, int64_t end) {
                 for (int64_t i = begin; i < end; ++i) {

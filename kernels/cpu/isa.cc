@@ -17,6 +17,7 @@ bool FindBf16() {
 
 }  // namespace
 
+// Found once, before main(): loops ask for it at each vector.
 const bool kHostHasBf16 = FindBf16();
 
 Isa FindHostIsa() {

@@ -128,8 +128,117 @@ void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
 // ---- For bodies of ForIsa. `Line`s transform a line of kFrom vectors into one
 // of kTo, which lie to_step apart.
 
-template <int kMade, int kTap>
-struct Winograd;
+namespace winograd_internal {
+template <typename V>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void StoreSix(
+    const V& first, const V& near, const V& near_odd, const V& far,
+    const V& far_odd, const V& last, V* to, int to_step) {
+  to[0] = first;
+  to[to_step] = near + near_odd;
+  to[2 * to_step] = near - near_odd;
+  to[3 * to_step] = far + far_odd;
+  to[4 * to_step] = far - far_odd;
+  to[5 * to_step] = last;
+}
+
+struct SeenOfSix {
+  static constexpr int kFrom = 6, kTo = 6;
+  template <typename V>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* d, V* to, int to_step) {
+    const V d1 = d[1], d2 = d[2], d3 = d[3];
+    const V d4 = d[4];
+    const V near = d4 - 4.0f * d2, far = d4 - 0.25f * d2;
+    const V near_odd = 0.5f * d3 - 2.0f * d1;
+    const V far_odd = 2.0f * d3 - 0.5f * d1;
+    const V first = (d[0] + d4) - 4.25f * d2, last = (d1 + d[5]) - 4.25f * d3;
+    StoreSix(first, near, near_odd, far, far_odd, last, to, to_step);
+  }
+};
+}  // namespace winograd_internal
+
+// Of six points: polynomials at 0, 1/2, -1/2, 2, -2 and infinity, where even
+// and odd terms differ in sign alone at a point and at its negative.
+template <int made, int tap>
+struct Winograd : WinogradSizes<made, tap> {
+  static_assert(made + tap - 1 == 6, "six points");
+  // Of the points 1/2 and -1/2, 2 and -2: the product of what each is apart
+  // from the others, to the power of -1.
+  static constexpr float kNear = -8.0f / 15, kFar = 1.0f / 30;
+
+  using SeenLine = winograd_internal::SeenOfSix;
+  // What polynomials of n terms are there.
+  template <int n>
+  struct AtPoints {
+    static constexpr int kFrom = n, kTo = 6;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* c, V* to,
+                                                 int to_step) {
+      const V first = c[0], last = c[n - 1];
+      V near = first, far = first;
+      V near_odd = 0.5f * c[1], far_odd = 2.0f * c[1];
+      if constexpr (n > 2) {
+        near += 0.25f * c[2];
+        far += 4.0f * c[2];
+      }
+      if constexpr (n > 3) {
+        near_odd += 0.125f * c[3];
+        far_odd += 8.0f * c[3];
+      }
+      if constexpr (n > 4) {
+        near += 0.0625f * c[4];
+        far += 16.0f * c[4];
+      }
+      winograd_internal::StoreSix(first, near, near_odd, far, far_odd, last, to,
+                                  to_step);
+    }
+  };
+  // The adjoint: n sums over the points.
+  template <int n>
+  struct OfPoints {
+    static constexpr int kFrom = 6, kTo = n;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* m, V* to,
+                                                 int to_step) {
+      RunWeighted(m, 1.0f, 1.0f, to, to_step);
+    }
+    // With the points' factors.
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void RunWeighted(const V* m,
+                                                         float near_factor,
+                                                         float far_factor,
+                                                         V* to, int to_step) {
+      const V first = m[0], last = m[5];
+      const V near = near_factor * (m[1] + m[2]);
+      const V near_odd = near_factor * (m[1] - m[2]);
+      const V far = far_factor * (m[3] + m[4]);
+      const V far_odd = far_factor * (m[3] - m[4]);
+      to[0] = first + (near + far);
+      to[to_step] = 0.5f * near_odd + 2.0f * far_odd;
+      if constexpr (n > 2) to[2 * to_step] = 0.25f * near + 4.0f * far;
+      if constexpr (n > 3) to[3 * to_step] = 0.125f * near_odd + 8.0f * far_odd;
+      if constexpr (n > 4) to[4 * to_step] = 0.0625f * near + 16.0f * far;
+      to[(n - 1) * to_step] += last;
+    }
+  };
+  using MadeLine = AtPoints<made>;
+  using ResultLine = OfPoints<made>;
+  struct FilterLine : AtPoints<tap> {
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* g, V* to,
+                                                 int to_step) {
+      AtPoints<tap>::Run(g, to, to_step);
+#pragma GCC unroll 4
+      for (int i = 1; i <= 4; ++i) to[i * to_step] *= i <= 2 ? kNear : kFar;
+    }
+  };
+  struct FilterGradLine : OfPoints<tap> {
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* s, V* to,
+                                                 int to_step) {
+      OfPoints<tap>::RunWeighted(s, kNear, kFar, to, to_step);
+    }
+  };
+};
 
 template <>
 struct Winograd<2, 3> : WinogradSizes<2, 3> {
@@ -188,153 +297,6 @@ struct Winograd<2, 3> : WinogradSizes<2, 3> {
       to[0] = s[0] + sum;
       to[to_step] = 0.5f * (s[1] - s[2]);
       to[2 * to_step] = sum + s[3];
-    }
-  };
-};
-
-// Of polynomials at 0, 1/2, -1/2, 2, -2 and infinity.
-struct WinogradOfSix {
-  // Of the points 1/2 and -1/2, 2 and -2: the product of what each is apart
-  // from the others, to the power of -1.
-  static constexpr float kNear = -8.0f / 15, kFar = 1.0f / 30;
-
-  // What polynomials are there: at 1/2 and 2 even and odd terms, which differ
-  // in sign alone at -1/2 and -2; first at 0, last at infinity.
-  template <typename V>
-  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Store(const V& first, const V& near,
-                                                 const V& near_odd,
-                                                 const V& far, const V& far_odd,
-                                                 const V& last, V* to,
-                                                 int to_step) {
-    to[0] = first;
-    to[to_step] = near + near_odd;
-    to[2 * to_step] = near - near_odd;
-    to[3 * to_step] = far + far_odd;
-    to[4 * to_step] = far - far_odd;
-    to[5 * to_step] = last;
-  }
-
-  struct SeenLine {
-    static constexpr int kFrom = 6, kTo = 6;
-    template <typename V>
-    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* d, V* to,
-                                                 int to_step) {
-      const V d1 = d[1], d2 = d[2], d3 = d[3];
-      const V d4 = d[4];
-      const V near = d4 - 4.0f * d2, far = d4 - 0.25f * d2;
-      const V near_odd = 0.5f * d3 - 2.0f * d1;
-      const V far_odd = 2.0f * d3 - 0.5f * d1;
-      const V first = (d[0] + d4) - 4.25f * d2, last = (d1 + d[5]) - 4.25f * d3;
-      Store(first, near, near_odd, far, far_odd, last, to, to_step);
-    }
-  };
-};
-
-template <>
-struct Winograd<4, 3> : WinogradSizes<4, 3>, WinogradOfSix {
-  struct MadeLine {
-    static constexpr int kFrom = 4, kTo = 6;
-    template <typename V>
-    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* y, V* to,
-                                                 int to_step) {
-      const V y0 = y[0], y1 = y[1];
-      const V y2 = y[2], y3 = y[3];
-      const V near = y0 + 0.25f * y2, near_odd = 0.5f * y1 + 0.125f * y3;
-      const V far = y0 + 4.0f * y2, far_odd = 2.0f * y1 + 8.0f * y3;
-      Store(y0, near, near_odd, far, far_odd, y3, to, to_step);
-    }
-  };
-  struct FilterLine {
-    static constexpr int kFrom = 3, kTo = 6;
-    template <typename V>
-    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* g, V* to,
-                                                 int to_step) {
-      const V g1 = g[1], g2 = g[2];
-      const V near = kNear * (g[0] + 0.25f * g2), near_odd = 0.5f * kNear * g1;
-      const V far = kFar * (g[0] + 4.0f * g2), far_odd = 2.0f * kFar * g1;
-      Store(g[0], near, near_odd, far, far_odd, g2, to, to_step);
-    }
-  };
-  struct ResultLine {
-    static constexpr int kFrom = 6, kTo = 4;
-    template <typename V>
-    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* m, V* to,
-                                                 int to_step) {
-      const V near = m[1] + m[2], near_odd = m[1] - m[2];
-      const V far = m[3] + m[4], far_odd = m[3] - m[4];
-      to[0] = m[0] + (near + far);
-      to[to_step] = 0.5f * near_odd + 2.0f * far_odd;
-      to[2 * to_step] = 0.25f * near + 4.0f * far;
-      to[3 * to_step] = (0.125f * near_odd + 8.0f * far_odd) + m[5];
-    }
-  };
-  struct FilterGradLine {
-    static constexpr int kFrom = 6, kTo = 3;
-    template <typename V>
-    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* s, V* to,
-                                                 int to_step) {
-      const V near = kNear * (s[1] + s[2]), near_odd = kNear * (s[1] - s[2]);
-      const V far = kFar * (s[3] + s[4]), far_odd = kFar * (s[3] - s[4]);
-      to[0] = s[0] + (near + far);
-      to[to_step] = 0.5f * near_odd + 2.0f * far_odd;
-      to[2 * to_step] = (0.25f * near + 4.0f * far) + s[5];
-    }
-  };
-};
-
-template <>
-struct Winograd<2, 5> : WinogradSizes<2, 5>, WinogradOfSix {
-  struct MadeLine {
-    static constexpr int kFrom = 2, kTo = 6;
-    template <typename V>
-    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* y, V* to,
-                                                 int to_step) {
-      const V y0 = y[0], y1 = y[1];
-      const V half = 0.5f * y1, twice = 2.0f * y1;
-      Store(y0, y0, half, y0, twice, y1, to, to_step);
-    }
-  };
-  struct FilterLine {
-    static constexpr int kFrom = 5, kTo = 6;
-    template <typename V>
-    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* g, V* to,
-                                                 int to_step) {
-      const V g1 = g[1], g2 = g[2], g3 = g[3];
-      const V g4 = g[4];
-      const V near = g[0] + 0.25f * g2 + 0.0625f * g4;
-      const V near_odd = 0.5f * g1 + 0.125f * g3;
-      const V far = g[0] + 4.0f * g2 + 16.0f * g4;
-      const V far_odd = 2.0f * g1 + 8.0f * g3;
-      Store(g[0], near, near_odd, far, far_odd, g4, to, to_step);
-#pragma GCC unroll 4
-      for (int i = 1; i <= 4; ++i) to[i * to_step] *= i <= 2 ? kNear : kFar;
-    }
-  };
-  struct ResultLine {
-    static constexpr int kFrom = 6, kTo = 2;
-    template <typename V>
-    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* m, V* to,
-                                                 int to_step) {
-      const V m1 = m[1], m2 = m[2];
-      const V m3 = m[3], m4 = m[4];
-      to[0] = m[0] + ((m1 + m2) + (m3 + m4));
-      to[to_step] = (0.5f * (m1 - m2) + 2.0f * (m3 - m4)) + m[5];
-    }
-  };
-  struct FilterGradLine {
-    static constexpr int kFrom = 6, kTo = 5;
-    template <typename V>
-    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* s, V* to,
-                                                 int to_step) {
-      const V s1 = s[1], s2 = s[2];
-      const V s3 = s[3], s4 = s[4];
-      const V near = kNear * (s1 + s2), near_odd = kNear * (s1 - s2);
-      const V far = kFar * (s3 + s4), far_odd = kFar * (s3 - s4);
-      to[0] = s[0] + (near + far);
-      to[to_step] = 0.5f * near_odd + 2.0f * far_odd;
-      to[2 * to_step] = 0.25f * near + 4.0f * far;
-      to[3 * to_step] = 0.125f * near_odd + 8.0f * far_odd;
-      to[4 * to_step] = (0.0625f * near + 16.0f * far) + s[5];
     }
   };
 };
