@@ -3,6 +3,7 @@
 #include "kernels/common/elementwise_functors.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/low_table.h"
 #include "kernels/cpu/map.h"
 
 namespace halftone {
@@ -73,17 +74,48 @@ BinaryKernel<F> MakeBroadcasting(const BoundOp& op, F functor) {
           out.elements(), functor};
 }
 
-// Without the loops over runs, which of 27 functors take a third of a minute
-// to compile.
+// grad * Slope(x), as a function of one number.
 template <typename F>
-auto MakeOfOneShape(const BoundOp& op, F functor) {
+struct SlopeOf {
+  static constexpr bool kIsLong = true;
+  F f;
+  float operator()(float x) const { return f.Slope(x); }
+};
+
+template <typename F>
+struct OfOneShape {
+  Operand x, y;
+  DType dtype;
+  int64_t elements;
+  F f;
+  LowSlopes slopes;
+
+  // Without the loops over runs, which of 27 functors take a third of a minute
+  // to compile.
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const void *a = buffers.inputs[0], *b = buffers.inputs[1];
+    void* to = buffers.outputs[0];
+    if (slopes != nullptr) {
+      return MultiplyBySlopes(dtype, slopes, a, b, to, elements,
+                              stream.threads());
+    }
+    MapBinary(x, a, y, b, dtype, to, elements, stream.threads(), f);
+  }
+};
+
+template <typename F>
+OfOneShape<F> MakeOfOneShape(const BoundOp& op, F f) {
   const TensorDesc& out = op.outputs()[0];
-  return [x = Operand(op.inputs()[0], out), y = Operand(op.inputs()[1], out),
-          dtype = out.dtype, n = out.elements(),
-          functor](const Buffers& buffers, runtime::Stream& stream) {
-    MapBinary(x, buffers.inputs[0], y, buffers.inputs[1], dtype,
-              buffers.outputs[0], n, stream.threads(), functor);
-  };
+  OfOneShape<F> kernel{Operand(op.inputs()[0], out),
+                       Operand(op.inputs()[1], out), out.dtype, out.elements(),
+                       f};
+  if constexpr (IsLong<F>::value) {
+    if (kernel.y.IsWhole(out.dtype)) {
+      kernel.slopes = MakeLowTable<float>(kernel.x, out.dtype, kernel.elements,
+                                          SlopeOf<F>{f});
+    }
+  }
+  return kernel;
 }
 
 }  // namespace

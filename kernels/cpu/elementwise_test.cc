@@ -194,6 +194,45 @@ TEST(ElementwiseTest, BitsDoNotDependOnThreads) {
   }
 }
 
+// Long functions of large tensors of 16 bits are looked up (low_table.h).
+TEST(ElementwiseTest, LookUpsGiveTheBitsOfArithmetic) {
+  constexpr int64_t kPatterns = 1 << 16, kParts = 8, kMore = 13;
+  for (DType dtype : {DType::kF16, DType::kBF16}) {
+    std::vector<double> x;
+    for (int64_t i = 0; i < kPatterns + kMore; ++i) {
+      x.push_back(ValueOf(dtype, static_cast<uint16_t>(i)));
+    }
+    const std::vector<double> grads = Draws(kPatterns + kMore);
+    const auto bytes = [&](const std::string& op, int64_t from, int64_t to) {
+      const auto part = [&](const std::vector<double>& values) {
+        return Tensor{
+            dtype, {to - from}, {values.begin() + from, values.begin() + to}};
+      };
+      const bool is_grad = op.find("_grad") != std::string::npos;
+      const bool by_tanh = op.find("gelu_tanh") == 0;
+      KernelRun run(by_tanh ? "gelu" + op.substr(9) : op);
+      run.In("X", part(x));
+      if (is_grad) run.In("OutGrad", part(grads));
+      if (by_tanh) run.Attr("approximate", std::string("tanh"));
+      if (op == "pow") run.Attr("factor", 2.5);
+      run.Threads(3).Run();
+      return run.Bytes(is_grad ? "XGrad" : "Out");
+    };
+    for (const char* op :
+         {"tanh", "log", "sin", "cos", "atan", "erf", "pow", "elu", "silu",
+          "swish", "softplus", "mish", "gelu_tanh", "elu_grad", "softplus_grad",
+          "mish_grad", "erf_grad", "gelu_grad", "gelu_tanh_grad"}) {
+      std::string computed;
+      for (int64_t k = 0; k < kParts; ++k) {
+        computed +=
+            bytes(op, kPatterns * k / kParts,
+                  kPatterns * (k + 1) / kParts + (k + 1 == kParts ? kMore : 0));
+      }
+      EXPECT_TRUE(bytes(op, 0, kPatterns + kMore) == computed) << op;
+    }
+  }
+}
+
 TEST(ElementwiseTest, ScaleBeforeAndAfterBias) {
   KernelRun after("scale");
   after.In("X", F32({2}, {1, 2})).Attr("scale", 3.0).Attr("bias", 1.0);

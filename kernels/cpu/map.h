@@ -223,21 +223,6 @@ void MapBinary(const Operand& x, const void* x_data, const Operand& y,
   });
 }
 
-// A kernel with one input of the output's dims: make_functor(op) is asked at
-// Prepare.
-template <typename MakeFunctor>
-auto UnaryKernel(MakeFunctor make_functor) {
-  return [make_functor](const BoundOp& op) {
-    const TensorDesc& out = op.outputs()[0];
-    return [f = make_functor(op), x = Operand(op.inputs()[0], out),
-            dtype = out.dtype, n = out.elements()](const Buffers& buffers,
-                                                   runtime::Stream& stream) {
-      MapUnary(x, buffers.inputs[0], dtype, buffers.outputs[0], n,
-               stream.threads(), f);
-    };
-  };
-}
-
 }  // namespace kernels
 }  // namespace halftone
 

@@ -25,6 +25,7 @@ struct LeakyReluGradOp {
 };
 
 struct EluOp {
+  static constexpr bool kIsLong = true;
   float alpha;
   HT_HOST_DEVICE float operator()(float x) const {
     const float low = alpha * Expm1(x > 0.0f ? 0.0f : x);
@@ -32,15 +33,20 @@ struct EluOp {
   }
 };
 struct EluGradOp {
+  static constexpr bool kIsLong = true;
   float alpha;
-  HT_HOST_DEVICE float operator()(float x, float grad) const {
+  HT_HOST_DEVICE float Slope(float x) const {
     const float slope = alpha * Exp(x > 0.0f ? 0.0f : x);
-    return x > 0.0f ? grad : grad * slope;
+    return x > 0.0f ? 1.0f : slope;
+  }
+  HT_HOST_DEVICE float operator()(float x, float grad) const {
+    return grad * Slope(x);
   }
 };
 
 // x / (1 + e^(-beta x)).
 struct SwishOp {
+  static constexpr bool kIsLong = true;
   float beta;
   HT_HOST_DEVICE float operator()(float x) const {
     return x / (1.0f + Exp(-(beta * x)));
@@ -95,6 +101,7 @@ struct HardSigmoidGradOp {
 
 // ln(1 + e^(beta x)) / beta; x where beta x is above the threshold.
 struct SoftplusOp {
+  static constexpr bool kIsLong = true;
   float beta, threshold;
   HT_HOST_DEVICE float operator()(float x) const {
     const float scaled = beta * x;
@@ -104,16 +111,21 @@ struct SoftplusOp {
   }
 };
 struct SoftplusGradOp {
+  static constexpr bool kIsLong = true;
   float beta, threshold;
-  HT_HOST_DEVICE float operator()(float x, float grad) const {
+  HT_HOST_DEVICE float Slope(float x) const {
     const float scaled = beta * x;
-    return scaled > threshold ? grad : grad * Sigmoid(scaled);
+    return scaled > threshold ? 1.0f : Sigmoid(scaled);
+  }
+  HT_HOST_DEVICE float operator()(float x, float grad) const {
+    return grad * Slope(x);
   }
 };
 
 // x * tanh(ln(1 + e^x)), or x * tanh(x) above the threshold: with e = e^x and
 // w = e (e + 2), or e^2 - 1, the tangent is w / (w + 2). It is 1 from 20 on.
 struct MishOp {
+  static constexpr bool kIsLong = true;
   float threshold;
   HT_HOST_DEVICE float operator()(float x) const {
     const float e = Exp(x > 20.0f ? 20.0f : x);
@@ -122,8 +134,9 @@ struct MishOp {
   }
 };
 struct MishGradOp {
+  static constexpr bool kIsLong = true;
   float threshold;
-  HT_HOST_DEVICE float operator()(float x, float grad) const {
+  HT_HOST_DEVICE float Slope(float x) const {
     const float near = x > 20.0f ? 20.0f : x;
     const float e = Exp(near);
     const bool above = x > threshold;
@@ -131,7 +144,10 @@ struct MishGradOp {
     const float inverse = 1.0f / (w + 2.0f);
     const float slope = above ? 1.0f : e / (1.0f + e);
     const float bend = 4.0f * ((w + 1.0f) * inverse) * inverse;
-    return grad * (w * inverse + near * bend * slope);
+    return w * inverse + near * bend * slope;
+  }
+  HT_HOST_DEVICE float operator()(float x, float grad) const {
+    return grad * Slope(x);
   }
 };
 
@@ -139,6 +155,7 @@ struct MishGradOp {
 // below 1, of -ln(1 - erf) above; 1 from 4 on. Errors below 1.5 units in the
 // last place.
 struct ErfOp {
+  static constexpr bool kIsLong = true;
   HT_HOST_DEVICE float operator()(float x) const {
     const float a = Abs(x), z = x * x;
     float p = 7.88912294e-5f;
@@ -165,12 +182,16 @@ struct ErfOp {
   }
 };
 struct ErfGradOp {
-  HT_HOST_DEVICE float operator()(float x, float grad) const {
+  static constexpr bool kIsLong = true;
+  HT_HOST_DEVICE float Slope(float x) const {
     const float near = Abs(x) > 11.0f ? 11.0f : Abs(x);
     const SplitExp bell = ExpOfSquare(-1.0f, near);
     const float power = kUnlift * 1.12837917f * bell.power;
     const float slope = Fma(power, bell.rest, power);
-    return grad * (x == x ? slope : x);
+    return x == x ? slope : x;
+  }
+  HT_HOST_DEVICE float operator()(float x, float grad) const {
+    return grad * Slope(x);
   }
 };
 

@@ -75,6 +75,7 @@ struct ReluOp {
   }
 };
 struct TanhOp {
+  static constexpr bool kIsLong = true;
   HT_HOST_DEVICE float operator()(float x) const { return Tanh(x); }
 };
 // Near, IsNear: see SineOp (trigonometry.h). The bits are the same.
@@ -95,6 +96,7 @@ struct ExpOp {
   HT_HOST_DEVICE float operator()(float x) const { return Exp(x); }
 };
 struct LogOp {
+  static constexpr bool kIsLong = true;
   HT_HOST_DEVICE float operator()(float x) const { return Log(x); }
 };
 struct NegOp {

@@ -130,17 +130,22 @@ struct GeluOp {
 
 // (X, OutGrad) -> XGrad.
 struct GeluGradOp {
-  HT_HOST_DEVICE float operator()(float x, float grad) const {
+  static constexpr bool kIsLong = true;
+  HT_HOST_DEVICE float Slope(float x) const {
     const float tail = gelu_internal::TailSlope(
         gelu_internal::Magnitude(x, gelu_internal::kFar));
     const float slope = x > 0.0f ? 1.0f - tail : tail;
-    return grad * (x == x ? slope : x);
+    return x == x ? slope : x;
+  }
+  HT_HOST_DEVICE float operator()(float x, float grad) const {
+    return grad * Slope(x);
   }
 };
 
 // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), which is x / (1 +
 // e^-v). NaNs as above.
 struct TanhGeluOp {
+  static constexpr bool kIsLong = true;
   HT_HOST_DEVICE float operator()(float x) const {
     const float a = gelu_internal::Magnitude(x, gelu_internal::kTanhFar);
     const ScaledExp exp = gelu_internal::PartsOfTanh(a).exp;
@@ -151,7 +156,8 @@ struct TanhGeluOp {
 };
 
 struct TanhGeluGradOp {
-  HT_HOST_DEVICE float operator()(float x, float grad) const {
+  static constexpr bool kIsLong = true;
+  HT_HOST_DEVICE float Slope(float x) const {
     const float a = gelu_internal::Magnitude(x, gelu_internal::kTanhFar);
     const gelu_internal::TanhParts parts = gelu_internal::PartsOfTanh(a);
     const ScaledExp& exp = parts.exp;
@@ -159,7 +165,10 @@ struct TanhGeluGradOp {
     const float factor = upper * (1.0f - a * upper * parts.slope);
     const float tail = Scaled(factor * exp.value, exp);
     const float slope = x > 0.0f ? 1.0f - tail : tail;
-    return grad * (x == x ? slope : x);
+    return x == x ? slope : x;
+  }
+  HT_HOST_DEVICE float operator()(float x, float grad) const {
+    return grad * Slope(x);
   }
 };
 

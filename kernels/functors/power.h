@@ -99,6 +99,7 @@ struct PowerByYOp {
 
 // x to a constant power.
 struct PowOp {
+  static constexpr bool kIsLong = true;
   static constexpr bool kInDouble = true;
   float factor;
   HT_HOST_DEVICE float operator()(float x) const { return Pow(x, factor); }

@@ -94,6 +94,7 @@ HT_HOST_DEVICE inline float SineOf(const Turn& turn, int32_t quarters) {
 // in which IsNear holds everywhere; the values are the same.
 template <int kQuarters>
 struct SineOp {
+  static constexpr bool kIsLong = true;
   struct Near {
     HT_HOST_DEVICE float operator()(float x) const {
       using namespace trigonometry_internal;  // NOLINT(build/namespaces)
@@ -118,6 +119,7 @@ using CosOp = SineOp<1>;
 // By the tangent of what x's angle is above 0, pi / 4 or pi / 2: within
 // tan(pi / 8) of 0.
 struct AtanOp {
+  static constexpr bool kIsLong = true;
   HT_HOST_DEVICE float operator()(float x) const {
     const float a = Abs(x);
     const bool middle = a > 0.414213562f, far = a > 2.41421356f;
