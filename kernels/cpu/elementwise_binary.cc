@@ -1,4 +1,6 @@
 // Element-wise ops of two operands, with broadcasting or without.
+#include <type_traits>
+
 #include "kernels/common/dispatch.h"
 #include "kernels/common/elementwise_functors.h"
 #include "kernels/common/shapes.h"
@@ -74,12 +76,17 @@ BinaryKernel<F> MakeBroadcasting(const BoundOp& op, F functor) {
           out.elements(), functor};
 }
 
-// grad * Slope(x), as a function of one number.
+// What of F hangs on one operand (kernels/functors/math.h).
 template <typename F>
-struct SlopeOf {
+struct PartOf {
   static constexpr bool kIsLong = true;
   F f;
-  float operator()(float x) const { return f.Slope(x); }
+  float operator()(float x) const { return f.Part(x); }
+};
+template <typename F, typename = void>
+struct IsPartOfSecond : std::false_type {};
+template <typename F>
+struct IsPartOfSecond<F, std::enable_if_t<F::kPartOfSecond>> : std::true_type {
 };
 
 template <typename F>
@@ -88,16 +95,23 @@ struct OfOneShape {
   DType dtype;
   int64_t elements;
   F f;
-  LowSlopes slopes;
+  LowParts parts;  // null: f is computed
 
   // Without the loops over runs, which of 27 functors take a third of a minute
   // to compile.
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     const void *a = buffers.inputs[0], *b = buffers.inputs[1];
     void* to = buffers.outputs[0];
-    if (slopes != nullptr) {
-      return MultiplyBySlopes(dtype, slopes, a, b, to, elements,
-                              stream.threads());
+    if constexpr (IsLong<F>::value) {
+      if (parts != nullptr) {
+        return MapWithTable(
+            dtype,
+            [f = f](float part, float x, float y) {
+              return f.With(part, x, y);
+            },
+            parts, IsPartOfSecond<F>::value ? b : a, to, elements,
+            stream.threads(), a, b);
+      }
     }
     MapBinary(x, a, y, b, dtype, to, elements, stream.threads(), f);
   }
@@ -110,9 +124,9 @@ OfOneShape<F> MakeOfOneShape(const BoundOp& op, F f) {
                        Operand(op.inputs()[1], out), out.dtype, out.elements(),
                        f};
   if constexpr (IsLong<F>::value) {
-    if (kernel.y.IsWhole(out.dtype)) {
-      kernel.slopes = MakeLowTable<float>(kernel.x, out.dtype, kernel.elements,
-                                          SlopeOf<F>{f});
+    if (kernel.x.IsWhole(out.dtype) && kernel.y.IsWhole(out.dtype)) {
+      kernel.parts = MakeLowTable<float>(kernel.x, out.dtype, kernel.elements,
+                                         PartOf<F>{f});
     }
   }
   return kernel;

@@ -13,6 +13,8 @@ namespace kernels {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::NanSensitiveDoubleEq;
+using ::testing::Pointwise;
 using Dims = std::vector<int64_t>;
 
 int64_t Count(const Dims& dims) {
@@ -194,41 +196,66 @@ TEST(ElementwiseTest, BitsDoNotDependOnThreads) {
   }
 }
 
-// Long functions of large tensors of 16 bits are looked up (low_table.h).
+// Long functions of large tensors of 16 bits, or parts of them, are looked up
+// (low_table.h).
 TEST(ElementwiseTest, LookUpsGiveTheBitsOfArithmetic) {
+  struct Case {
+    const char* op;
+    std::vector<const char*> inputs = {"X"};
+    const char* out = "Out";
+    std::vector<std::pair<const char*, AttrValue>> attrs;
+  };
+  const std::string by_tanh = "tanh",
+                    logits = "sigmoid_cross_entropy_with_logits";
+  const std::string logits_grad = logits + "_grad";
+  std::vector<Case> cases = {
+      {"pow", {"X"}, "Out", {{"factor", 2.5}}},
+      {"gelu", {"X"}, "Out", {{"approximate", by_tanh}}},
+      {"gelu_grad", {"X", "OutGrad"}, "XGrad", {{"approximate", by_tanh}}},
+      {"kldiv_loss", {"X", "Target"}, "Loss"},
+      {logits.c_str(), {"X", "Label"}},
+      {logits_grad.c_str(), {"X", "Label", "OutGrad"}, "XGrad"}};
+  for (const char* op : {"tanh", "log", "sin", "cos", "atan", "erf", "elu",
+                         "silu", "swish", "softplus", "mish"}) {
+    cases.push_back({op});
+  }
+  for (const char* op :
+       {"elu_grad", "softplus_grad", "mish_grad", "erf_grad", "gelu_grad"}) {
+    cases.push_back({op, {"X", "OutGrad"}, "XGrad"});
+  }
   constexpr int64_t kPatterns = 1 << 16, kParts = 8, kMore = 13;
+  constexpr int64_t kAll = kPatterns + kMore;
   for (DType dtype : {DType::kF16, DType::kBF16}) {
-    std::vector<double> x;
-    for (int64_t i = 0; i < kPatterns + kMore; ++i) {
-      x.push_back(ValueOf(dtype, static_cast<uint16_t>(i)));
+    std::vector<double> patterns;
+    for (int64_t i = 0; i < kAll; ++i) {
+      patterns.push_back(ValueOf(dtype, static_cast<uint16_t>(i)));
     }
-    const std::vector<double> grads = Draws(kPatterns + kMore);
-    const auto bytes = [&](const std::string& op, int64_t from, int64_t to) {
-      const auto part = [&](const std::vector<double>& values) {
-        return Tensor{
-            dtype, {to - from}, {values.begin() + from, values.begin() + to}};
-      };
-      const bool is_grad = op.find("_grad") != std::string::npos;
-      const bool by_tanh = op.find("gelu_tanh") == 0;
-      KernelRun run(by_tanh ? "gelu" + op.substr(9) : op);
-      run.In("X", part(x));
-      if (is_grad) run.In("OutGrad", part(grads));
-      if (by_tanh) run.Attr("approximate", std::string("tanh"));
-      if (op == "pow") run.Attr("factor", 2.5);
-      run.Threads(3).Run();
-      return run.Bytes(is_grad ? "XGrad" : "Out");
-    };
-    for (const char* op :
-         {"tanh", "log", "sin", "cos", "atan", "erf", "pow", "elu", "silu",
-          "swish", "softplus", "mish", "gelu_tanh", "elu_grad", "softplus_grad",
-          "mish_grad", "erf_grad", "gelu_grad", "gelu_tanh_grad"}) {
-      std::string computed;
-      for (int64_t k = 0; k < kParts; ++k) {
-        computed +=
-            bytes(op, kPatterns * k / kParts,
-                  kPatterns * (k + 1) / kParts + (k + 1 == kParts ? kMore : 0));
+    const std::vector<double> draws = Draws(kAll);
+    const auto run_of = [&](const Case& c, int64_t from, int64_t to) {
+      KernelRun run(c.op);
+      const bool is_key_last = c.out == std::string("Loss");
+      for (const char* slot : c.inputs) {
+        const bool is_key =
+            slot == std::string(is_key_last ? c.inputs.back() : "X");
+        const std::vector<double>& values = is_key ? patterns : draws;
+        run.In(
+            slot,
+            {dtype, {to - from}, {values.begin() + from, values.begin() + to}});
       }
-      EXPECT_TRUE(bytes(op, 0, kPatterns + kMore) == computed) << op;
+      for (const auto& attr : c.attrs) run.Attr(attr.first, attr.second);
+      return run.Threads(3).Get(c.out);
+    };
+    for (const Case& c : cases) {
+      std::vector<double> computed;
+      for (int64_t k = 0; k < kParts; ++k) {
+        const int64_t end = kPatterns * (k + 1) / kParts;
+        const std::vector<double> part =
+            run_of(c, kPatterns * k / kParts, k + 1 == kParts ? kAll : end);
+        computed.insert(computed.end(), part.begin(), part.end());
+      }
+      EXPECT_THAT(run_of(c, 0, kAll),
+                  Pointwise(NanSensitiveDoubleEq(), computed))
+          << c.op;
     }
   }
 }

@@ -5,6 +5,7 @@
 #define HALFTONE_KERNELS_CPU_LOW_TABLE_H_
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,8 +14,12 @@
 #include <vector>
 
 #include "graph/base/dtype.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/operand.h"
+#include "kernels/cpu/parallel_for.h"
+#include "kernels/cpu/wide_vector.h"
 
 namespace halftone {
 namespace kernels {
@@ -32,7 +37,7 @@ inline constexpr int64_t kLeastForTable = kLowPatterns;
 
 // A result per pattern of bits, as bits of the dtype or as f32.
 using LowTable = std::shared_ptr<const std::vector<uint16_t>>;
-using LowSlopes = std::shared_ptr<const std::vector<float>>;
+using LowParts = std::shared_ptr<const std::vector<float>>;
 
 namespace low_table_internal {
 // The table that goes by this name, made by make(patterns, results) unless some
@@ -72,10 +77,80 @@ std::shared_ptr<const std::vector<T>> MakeLowTable(const Operand& x,
 void LookUp(const LowTable& table, const void* x, void* out, int64_t elements,
             int threads);
 
-// out[i] = grad[i] * slopes[x[i]], rounded once. `out` may be either.
-void MultiplyBySlopes(DType dtype, const LowSlopes& slopes, const void* x,
-                      const void* grad, void* out, int64_t elements,
-                      int threads);
+namespace low_table_internal {
+// table[x[k]] for a vector, gathered in registers: a load right behind stores
+// of its parts would wait for them.
+template <int kSize>
+inline void Gather(const float* table, const uint16_t* x, float* to) {
+  uint64_t words[kSize / 4];
+  std::memcpy(words, x, sizeof(words));
+  const auto at = [&](int k) {
+    return table[(words[k / 4] >> (16 * (k % 4))) & 0xffff];
+  };
+  using Vector = WideVector<kSize>;
+  Vector* const vector = reinterpret_cast<Vector*>(to);
+  if constexpr (kSize == 8) {
+    *vector = Vector{at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
+  } else {
+    static_assert(kSize == 16, "a vector of LowVector");
+    *vector =
+        Vector{at(0), at(1), at(2),  at(3),  at(4),  at(5),  at(6),  at(7),
+               at(8), at(9), at(10), at(11), at(12), at(13), at(14), at(15)};
+  }
+}
+
+template <typename Low, typename T, typename F, typename... X>
+inline void MapVector(const F& f, const float* table, const T* key, T* out,
+                      const X*... x) {
+  constexpr int kSize = Low::kSize;
+  float part[kSize], in[sizeof...(X)][kSize], made[kSize];
+  Gather<kSize>(table, reinterpret_cast<const uint16_t*>(key), part);
+  int n = 0;
+  (Low::Load(x, in[n++]), ...);
+#pragma GCC ivdep
+#pragma GCC unroll 1  // else it becomes no vector
+  for (int i = 0; i < kSize; ++i) {
+    if constexpr (sizeof...(X) == 2) {
+      made[i] = f(part[i], in[0][i], in[1][i]);
+    } else {
+      made[i] = f(part[i], in[0][i], in[1][i], in[2][i]);
+    }
+  }
+  Low::Store(made, out);
+}
+}  // namespace low_table_internal
+
+// out[i] = f(table[key[i]], x[i], ...), rounded once, of tensors of a 16-bit
+// dtype, two or three `x`. `out` may be any of them.
+template <typename F, typename... X>
+void MapWithTable(DType dtype, const F& f, const LowParts& table,
+                  const void* key, void* out, int64_t elements, int threads,
+                  const X*... x) {
+  const auto map = [&](auto zero) {
+    using T = decltype(zero);
+    ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
+      ForIsa([=, parts = table->data()](auto isa) {
+        using Low = LowVector<decltype(isa)::value>;
+        const auto run = [=](const T* keys, T* to, const auto*... from) {
+          int64_t i = begin;
+          for (; i + Low::kSize <= end; i += Low::kSize) {
+            low_table_internal::MapVector<Low>(f, parts, keys + i, to + i,
+                                               (from + i)...);
+          }
+          for (; i < end; ++i) {
+            uint16_t place;
+            std::memcpy(&place, keys + i, sizeof(place));
+            to[i] =
+                static_cast<T>(f(parts[place], static_cast<float>(from[i])...));
+          }
+        };
+        run(static_cast<const T*>(key), static_cast<T*>(out),
+            static_cast<const T*>(x)...);
+      });
+    });
+  };
+  dtype == DType::kF16 ? map(half()) : map(bfloat16());
+}
 
 }  // namespace kernels
 }  // namespace halftone

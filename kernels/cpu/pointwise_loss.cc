@@ -9,6 +9,7 @@
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/low_table.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/functors/loss.h"
@@ -28,12 +29,16 @@ struct SigmoidKernel {
   functors::SigmoidCrossEntropy loss;
   bool normalize;
   int grad, weight;  // inputs; -1: none
+  LowParts parts;    // of Soft or Share; null: they are computed
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     const float divisor = normalize ? Counted(buffers.inputs[1]) : 1.0f;
     const auto input = [&](int i) {
       return i < 0 ? nullptr : buffers.inputs[i];
     };
+    if (parts != nullptr && divisor == 1.0f) {
+      return LookUp(buffers, stream.threads());
+    }
     ParallelFor(
         stream.threads(), elements, kMapGrain, [&](int64_t begin, int64_t end) {
           alignas(64) float buffer[5][kConvertBlock];
@@ -70,6 +75,22 @@ struct SigmoidKernel {
     return static_cast<float>(std::max<int64_t>(1, count));
   }
 
+  void LookUp(const Buffers& buffers, int threads) const {
+    const void *x = buffers.inputs[0], *y = buffers.inputs[1];
+    void* const to = buffers.outputs[0];
+    if (grad < 0) {
+      const auto f = [f = loss](float soft, float logit, float label) {
+        return f.LossWith(soft, logit, label, 1.0f);
+      };
+      return MapWithTable(dtype, f, parts, x, to, elements, threads, x, y);
+    }
+    const auto f = [f = loss](float share, float label, float g) {
+      return f.SlopeWith(share, label, 1.0f) * g;
+    };
+    MapWithTable(dtype, f, parts, x, to, elements, threads, y,
+                 buffers.inputs[grad]);
+  }
+
   // `g`: null for the loss; `w`: null for 1.
   void Block(const float* x, const float* y, const float* g, const float* w,
              int64_t n, float divisor, float* to) const {
@@ -99,12 +120,21 @@ struct SigmoidKernel {
 
 Candidate MakeSigmoid(bool backward) {
   return MakeCandidate("blocks", [backward](const BoundOp& op) {
-    return SigmoidKernel{op.Input("X").dtype,
-                         op.Input("X").elements(),
+    const TensorDesc& x = op.Input("X");
+    SigmoidKernel kernel{x.dtype,
+                         x.elements(),
                          {static_cast<float>(op.Int("ignore_index"))},
                          op.Bool("normalize"),
                          backward ? op.InputIndex("OutGrad") : -1,
                          op.InputIndex("pos_weight")};
+    if (kernel.weight >= 0) return kernel;
+    using Loss = functors::SigmoidCrossEntropy;
+    const Operand whole(x, x);
+    kernel.parts =
+        backward
+            ? MakeLowTable<float>(whole, x.dtype, x.elements(), Loss::Share())
+            : MakeLowTable<float>(whole, x.dtype, x.elements(), Loss::Soft());
+    return kernel;
   });
 }
 

@@ -35,12 +35,15 @@ struct EluOp {
 struct EluGradOp {
   static constexpr bool kIsLong = true;
   float alpha;
-  HT_HOST_DEVICE float Slope(float x) const {
+  HT_HOST_DEVICE float Part(float x) const {
     const float slope = alpha * Exp(x > 0.0f ? 0.0f : x);
     return x > 0.0f ? 1.0f : slope;
   }
+  HT_HOST_DEVICE static float With(float slope, float, float grad) {
+    return grad * slope;
+  }
   HT_HOST_DEVICE float operator()(float x, float grad) const {
-    return grad * Slope(x);
+    return grad * Part(x);
   }
 };
 
@@ -113,12 +116,15 @@ struct SoftplusOp {
 struct SoftplusGradOp {
   static constexpr bool kIsLong = true;
   float beta, threshold;
-  HT_HOST_DEVICE float Slope(float x) const {
+  HT_HOST_DEVICE float Part(float x) const {
     const float scaled = beta * x;
     return scaled > threshold ? 1.0f : Sigmoid(scaled);
   }
+  HT_HOST_DEVICE static float With(float slope, float, float grad) {
+    return grad * slope;
+  }
   HT_HOST_DEVICE float operator()(float x, float grad) const {
-    return grad * Slope(x);
+    return grad * Part(x);
   }
 };
 
@@ -136,7 +142,7 @@ struct MishOp {
 struct MishGradOp {
   static constexpr bool kIsLong = true;
   float threshold;
-  HT_HOST_DEVICE float Slope(float x) const {
+  HT_HOST_DEVICE float Part(float x) const {
     const float near = x > 20.0f ? 20.0f : x;
     const float e = Exp(near);
     const bool above = x > threshold;
@@ -146,8 +152,11 @@ struct MishGradOp {
     const float bend = 4.0f * ((w + 1.0f) * inverse) * inverse;
     return w * inverse + near * bend * slope;
   }
+  HT_HOST_DEVICE static float With(float slope, float, float grad) {
+    return grad * slope;
+  }
   HT_HOST_DEVICE float operator()(float x, float grad) const {
-    return grad * Slope(x);
+    return grad * Part(x);
   }
 };
 
@@ -183,15 +192,18 @@ struct ErfOp {
 };
 struct ErfGradOp {
   static constexpr bool kIsLong = true;
-  HT_HOST_DEVICE float Slope(float x) const {
+  HT_HOST_DEVICE float Part(float x) const {
     const float near = Abs(x) > 11.0f ? 11.0f : Abs(x);
     const SplitExp bell = ExpOfSquare(-1.0f, near);
     const float power = kUnlift * 1.12837917f * bell.power;
     const float slope = Fma(power, bell.rest, power);
     return x == x ? slope : x;
   }
+  HT_HOST_DEVICE static float With(float slope, float, float grad) {
+    return grad * slope;
+  }
   HT_HOST_DEVICE float operator()(float x, float grad) const {
-    return grad * Slope(x);
+    return grad * Part(x);
   }
 };
 

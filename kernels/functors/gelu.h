@@ -131,14 +131,17 @@ struct GeluOp {
 // (X, OutGrad) -> XGrad.
 struct GeluGradOp {
   static constexpr bool kIsLong = true;
-  HT_HOST_DEVICE float Slope(float x) const {
+  HT_HOST_DEVICE float Part(float x) const {
     const float tail = gelu_internal::TailSlope(
         gelu_internal::Magnitude(x, gelu_internal::kFar));
     const float slope = x > 0.0f ? 1.0f - tail : tail;
     return x == x ? slope : x;
   }
+  HT_HOST_DEVICE static float With(float slope, float, float grad) {
+    return grad * slope;
+  }
   HT_HOST_DEVICE float operator()(float x, float grad) const {
-    return grad * Slope(x);
+    return grad * Part(x);
   }
 };
 
@@ -157,7 +160,7 @@ struct TanhGeluOp {
 
 struct TanhGeluGradOp {
   static constexpr bool kIsLong = true;
-  HT_HOST_DEVICE float Slope(float x) const {
+  HT_HOST_DEVICE float Part(float x) const {
     const float a = gelu_internal::Magnitude(x, gelu_internal::kTanhFar);
     const gelu_internal::TanhParts parts = gelu_internal::PartsOfTanh(a);
     const ScaledExp& exp = parts.exp;
@@ -167,8 +170,11 @@ struct TanhGeluGradOp {
     const float slope = x > 0.0f ? 1.0f - tail : tail;
     return x == x ? slope : x;
   }
+  HT_HOST_DEVICE static float With(float slope, float, float grad) {
+    return grad * slope;
+  }
   HT_HOST_DEVICE float operator()(float x, float grad) const {
-    return grad * Slope(x);
+    return grad * Part(x);
   }
 };
 

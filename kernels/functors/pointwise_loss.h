@@ -53,9 +53,14 @@ struct BceByXOp {
 
 // Of a logarithm of a probability; 0 where the target is not above 0.
 struct KldivOp {
-  HT_HOST_DEVICE float operator()(float x, float target) const {
-    const float loss = target * (Log(target) - x);
+  static constexpr bool kIsLong = true, kPartOfSecond = true;
+  HT_HOST_DEVICE static float Part(float target) { return Log(target); }
+  HT_HOST_DEVICE static float With(float log, float x, float target) {
+    const float loss = target * (log - x);
     return target <= 0.0f ? 0.0f : loss;
+  }
+  HT_HOST_DEVICE float operator()(float x, float target) const {
+    return With(Part(target), x, target);
   }
 };
 struct KldivByXOp {
@@ -82,15 +87,34 @@ struct LogLossByXOp {
 // max(x, 0) - x * y + ln(1 + e^-|x|).
 struct SigmoidCrossEntropy {
   float ignored;  // a label
-  HT_HOST_DEVICE float Loss(float x, float y, float weight) const {
-    const float below = x < 0.0f ? -x : 0.0f;
-    const float soft = Log1p(Exp(-Abs(x))) + below;  // ln(1 + e^-x)
+
+  // What hangs on x alone: ln(1 + e^-x) and 1 / (1 + e^x).
+  struct Soft {
+    static constexpr bool kIsLong = true;
+    HT_HOST_DEVICE float operator()(float x) const {
+      const float below = x < 0.0f ? -x : 0.0f;
+      return Log1p(Exp(-Abs(x))) + below;
+    }
+  };
+  struct Share {
+    static constexpr bool kIsLong = true;
+    HT_HOST_DEVICE float operator()(float x) const { return Sigmoid(-x); }
+  };
+
+  HT_HOST_DEVICE float LossWith(float soft, float x, float y,
+                                float weight) const {
     const float loss = (1.0f - y) * x + weight * soft;
     return y == ignored ? 0.0f : loss;
   }
-  HT_HOST_DEVICE float Slope(float x, float y, float weight) const {
-    const float slope = (1.0f - y) - weight * Sigmoid(-x);
+  HT_HOST_DEVICE float SlopeWith(float share, float y, float weight) const {
+    const float slope = (1.0f - y) - weight * share;
     return y == ignored ? 0.0f : slope;
+  }
+  HT_HOST_DEVICE float Loss(float x, float y, float weight) const {
+    return LossWith(Soft()(x), x, y, weight);
+  }
+  HT_HOST_DEVICE float Slope(float x, float y, float weight) const {
+    return SlopeWith(Share()(x), y, weight);
   }
 };
 
