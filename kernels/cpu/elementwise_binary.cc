@@ -46,6 +46,19 @@ void MapRuns(const Operand& numbers, const void* numbers_data,
   });
 }
 
+// Loops over runs of a number take long to compile: most networks have sums,
+// products and prelu of them. Other functors take them block by block.
+template <typename F, typename... Fs>
+constexpr bool kIsOneOf = (std::is_same<F, Fs>::value || ...);
+template <typename F>
+constexpr bool kCommutes = kIsOneOf<F, functors::AddOp, functors::MulOp>;
+template <typename F>
+constexpr bool kHasRunsOfX = kIsOneOf<F, functors::SubOp, functors::DivOp>;
+template <typename F>
+constexpr bool kHasRunsOfY = kHasRunsOfX<F> || kCommutes<F> ||
+                             kIsOneOf<F, functors::MaxOp, functors::MinOp,
+                                      functors::PreluOp, functors::PreluByXOp>;
+
 template <typename F>
 struct BinaryKernel {
   Operand x, y;
@@ -57,13 +70,18 @@ struct BinaryKernel {
     const void *a = buffers.inputs[0], *b = buffers.inputs[1];
     void* to = buffers.outputs[0];
     const int threads = stream.threads();
-    if (x.IsWhole(out) && y.IsOfRuns()) {
-      MapRuns<false>(y, b, a, out, to, elements, threads, functor);
-    } else if (y.IsWhole(out) && x.IsOfRuns()) {
-      MapRuns<true>(x, a, b, out, to, elements, threads, functor);
-    } else {
-      MapBinary(x, a, y, b, out, to, elements, threads, functor);
+    if constexpr (kHasRunsOfY<F>) {
+      if (x.IsWhole(out) && y.IsOfRuns()) {
+        return MapRuns<false>(y, b, a, out, to, elements, threads, functor);
+      }
     }
+    if constexpr (kHasRunsOfX<F> || kCommutes<F>) {
+      if (y.IsWhole(out) && x.IsOfRuns()) {
+        return MapRuns<!kCommutes<F>>(x, a, b, out, to, elements, threads,
+                                      functor);
+      }
+    }
+    MapBinary(x, a, y, b, out, to, elements, threads, functor);
   }
 };
 

@@ -1,6 +1,7 @@
 // Comparisons, logical ops and the choice between two tensors.
 #include "kernels/functors/logic.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "kernels/common/broadcast.h"
@@ -53,10 +54,10 @@ void CompareRow(const C* x, int64_t x_stride, const C* y, int64_t y_stride,
       for (int64_t i = 0; i < n; ++i) out[i] = f(x[i], to);
     });
   } else if (x_stride == 0 && y_stride == 1) {
-    ForIsa([=, from = *x] {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) out[i] = f(from, y[i]);
-    });
+    // Three forms take long to compile.
+    alignas(64) C repeated[kConvertBlock];
+    std::fill_n(repeated, n, *x);
+    CompareRow<C, F>(repeated, 1, y, 1, out, n);
   } else {
     for (int64_t i = 0; i < n; ++i) {
       out[i] = f(x[i * x_stride], y[i * y_stride]);

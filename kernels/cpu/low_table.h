@@ -13,6 +13,7 @@
 #include <typeinfo>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "graph/base/dtype.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/low_vector.h"
@@ -80,31 +81,39 @@ void LookUp(const LowTable& table, const void* x, void* out, int64_t elements,
 namespace low_table_internal {
 // table[x[k]] for a vector, gathered in registers: a load right behind stores
 // of its parts would wait for them.
-template <int kSize>
-inline void Gather(const float* table, const uint16_t* x, float* to) {
+template <Isa kIsa>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Gather(const float* table,
+                                                const uint16_t* x, float* to) {
+  constexpr int kSize = LowVector<kIsa>::kSize;
   uint64_t words[kSize / 4];
   std::memcpy(words, x, sizeof(words));
   const auto at = [&](int k) {
     return table[(words[k / 4] >> (16 * (k % 4))) & 0xffff];
   };
   using Vector = WideVector<kSize>;
-  Vector* const vector = reinterpret_cast<Vector*>(to);
+  Vector made;
   if constexpr (kSize == 8) {
-    *vector = Vector{at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
+    made = Vector{at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
   } else {
     static_assert(kSize == 16, "a vector of LowVector");
-    *vector =
-        Vector{at(0), at(1), at(2),  at(3),  at(4),  at(5),  at(6),  at(7),
-               at(8), at(9), at(10), at(11), at(12), at(13), at(14), at(15)};
+    made = Vector{at(0), at(1), at(2),  at(3),  at(4),  at(5),  at(6),  at(7),
+                  at(8), at(9), at(10), at(11), at(12), at(13), at(14), at(15)};
   }
+#ifdef HT_ISA_X86
+  if constexpr (kIsa != Isa::kBaseline) asm("" : "+v"(made));  // not its parts
+#endif
+  *reinterpret_cast<Vector*>(to) = made;
 }
 
-template <typename Low, typename T, typename F, typename... X>
-inline void MapVector(const F& f, const float* table, const T* key, T* out,
-                      const X*... x) {
+template <Isa kIsa, typename T, typename F, typename... X>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MapVector(const F& f,
+                                                   const float* table,
+                                                   const T* key, T* out,
+                                                   const X*... x) {
+  using Low = LowVector<kIsa>;
   constexpr int kSize = Low::kSize;
   float part[kSize], in[sizeof...(X)][kSize], made[kSize];
-  Gather<kSize>(table, reinterpret_cast<const uint16_t*>(key), part);
+  Gather<kIsa>(table, reinterpret_cast<const uint16_t*>(key), part);
   int n = 0;
   (Low::Load(x, in[n++]), ...);
 #pragma GCC ivdep
@@ -130,12 +139,13 @@ void MapWithTable(DType dtype, const F& f, const LowParts& table,
     using T = decltype(zero);
     ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
       ForIsa([=, parts = table->data()](auto isa) {
-        using Low = LowVector<decltype(isa)::value>;
+        constexpr Isa kIsa = decltype(isa)::value;
+        constexpr int64_t kSize = LowVector<kIsa>::kSize;
         const auto run = [=](const T* keys, T* to, const auto*... from) {
           int64_t i = begin;
-          for (; i + Low::kSize <= end; i += Low::kSize) {
-            low_table_internal::MapVector<Low>(f, parts, keys + i, to + i,
-                                               (from + i)...);
+          for (; i + kSize <= end; i += kSize) {
+            low_table_internal::MapVector<kIsa>(f, parts, keys + i, to + i,
+                                                (from + i)...);
           }
           for (; i < end; ++i) {
             uint16_t place;

@@ -215,7 +215,7 @@ void MapBinary(const Operand& x, const void* x_data, const Operand& y,
       float* to = OutputBlock(out, out_data, at, buffer);
       ForIsa([=] {
 #pragma GCC ivdep
-#pragma GCC unroll 4
+#pragma GCC unroll 1
         for (int64_t i = 0; i < n; ++i) to[i] = f(a[i], b[i]);
       });
       StoreBlock(out, to, out_data, at, n);

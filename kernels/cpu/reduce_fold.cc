@@ -70,21 +70,6 @@ struct AsItIs {
   template <typename V>
   void operator()(V*) const {}
 };
-struct Size {
-  explicit Size(float) {}
-  template <typename V>
-  ABSL_ATTRIBUTE_ALWAYS_INLINE void operator()(V* x) const {
-    TakeSize(x);
-  }
-};
-struct NotZero {
-  explicit NotZero(float) {}
-  template <typename V>
-  ABSL_ATTRIBUTE_ALWAYS_INLINE void operator()(V* x) const {
-    const V one = 1.0f - V{};
-    *x = *x != 0.0f ? one : V{};
-  }
-};
 struct Square {
   explicit Square(float) {}
   template <typename V>
@@ -280,8 +265,23 @@ Folding FoldingOf(float parameter = 0.0f) {
   return folding;
 }
 
+// ---- Maps of blocks, for foldings that are rare: a form in registers of each
+// takes seconds to compile.
+
 void PowerOfEach(const float* x, float* to, int64_t n, float order) {
   ApplyUnary(functors::AbsPowerOp{order}, x, to, n);
+}
+void SizeOfEach(const float* x, float* to, int64_t n, float) {
+  ApplyUnary(functors::AbsOp(), x, to, n);
+}
+void OneOfEach(const float* x, float* to, int64_t n, float) {
+  ApplyUnary([](float v) { return v != 0.0f ? 1.0f : 0.0f; }, x, to, n);
+}
+template <typename F>
+Folding MappedFoldingOf(decltype(&SizeOfEach) map) {
+  Folding folding = FoldingOf<F>();
+  folding.map = map;
+  return folding;
 }
 
 }  // namespace
@@ -294,15 +294,15 @@ Folding Products() { return FoldingOf<functors::ProductOf>(); }
 Folding Norms(float order) {
   using functors::AddOp;
   if (order == functors::Infinity()) {
-    Folding folding = FoldingOf<functors::GreaterOf, Size>();
+    Folding folding = MappedFoldingOf<functors::GreaterOf>(SizeOfEach);
     folding.none = 0.0f;
     return folding;
   }
   if (order == -functors::Infinity()) {
-    return FoldingOf<functors::LesserOf, Size>();
+    return MappedFoldingOf<functors::LesserOf>(SizeOfEach);
   }
-  if (order == 0.0f) return FoldingOf<AddOp, NotZero>();
-  if (order == 1.0f) return FoldingOf<AddOp, Size>();
+  if (order == 0.0f) return MappedFoldingOf<AddOp>(OneOfEach);
+  if (order == 1.0f) return MappedFoldingOf<AddOp>(SizeOfEach);
   if (order == 2.0f) {
     Folding folding = FoldingOf<AddOp, Square>();
     folding.finish = [](float* x, int64_t n, float) {
