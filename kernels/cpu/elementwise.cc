@@ -1,6 +1,8 @@
 // Element-wise ops of one operand. Of two: elementwise_binary.cc.
 #include "kernels/cpu/elementwise.h"
 
+#include <type_traits>
+
 #include "kernels/common/dispatch.h"
 #include "kernels/common/elementwise_functors.h"
 #include "kernels/cpu/low_table.h"
@@ -11,42 +13,105 @@ namespace halftone {
 namespace kernels {
 namespace {
 
+// What is compiled of a functor.
+struct UnaryFunctions {
+  BlockFunction block;
+  // In registers, of whole tensors of 16 bits: where the rest begins.
+  int64_t (*low)(const FunctorSettings& settings, DType dtype, const void* x,
+                 void* out, int64_t begin, int64_t end) = nullptr;
+  // Null: it is not looked up.
+  LowTable (*make_table)(const FunctorSettings& settings, const Operand& x,
+                         DType dtype, int64_t elements) = nullptr;
+};
+
 template <typename F>
-struct Unary {
+UnaryFunctions FunctionsOf() {
+  UnaryFunctions made;
+  made.block.run = [](const FunctorSettings& settings, const float* x,
+                      const float*, float* out,
+                      int64_t n) { ApplyUnary(settings.As<F>(), x, out, n); };
+  made.low = [](const FunctorSettings& settings, DType dtype, const void* x,
+                void* out, int64_t begin, int64_t end) {
+    if constexpr (HasOfBits<F>::value) {
+      MapBits<F>(x, out, begin, end);
+      return end;
+    } else {
+      return MapLow(dtype, settings.As<F>(), begin, end, out, x);
+    }
+  };
+  if constexpr (IsLong<F>::value) {
+    made.make_table = [](const FunctorSettings& settings, const Operand& x,
+                         DType dtype, int64_t elements) {
+      return MakeLowTable<uint16_t>(x, dtype, elements, settings.As<F>());
+    };
+  }
+  return made;
+}
+
+// Of the op's functor; without a `run`, if it has none of one operand.
+UnaryFunctions FunctionsFor(const BoundOp& op) {
+  UnaryFunctions made;
+  ForEachElementwise([&](const auto& functor) {
+    if constexpr (functor.operands == Operands::kOne) {
+      if (!functor.Computes(op)) return;
+      using F = typename std::decay_t<decltype(functor)>::Functor;
+      made = IsLow(op.outputs()[0].dtype)
+                 ? FunctionsOf<typename OfLow<F>::type>()
+                 : FunctionsOf<F>();
+      made.block.settings = FunctorSettings::Of(functor.Make(op));
+    }
+  });
+  return made;
+}
+
+struct UnaryKernel {
   Operand x;
   DType dtype;
   int64_t elements;
-  F f;
-  LowTable table;
+  UnaryFunctions functions;
+  LowTable table;  // null: it is computed
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     const void* from = buffers.inputs[0];
     void* to = buffers.outputs[0];
-    if (table != nullptr) {
-      return LookUp(table, from, to, elements, stream.threads());
-    }
-    MapUnary(x, from, dtype, to, elements, stream.threads(), f);
+    const int threads = stream.threads();
+    if (table != nullptr) return LookUp(table, from, to, elements, threads);
+    const BlockFunction& block = functions.block;
+    const bool in_registers = IsLow(dtype) && x.IsWhole(dtype);
+    ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
+      if (in_registers) {
+        begin = functions.low(block.settings, dtype, from, to, begin, end);
+      }
+      ForOperand(x, from, dtype, to, begin, end,
+                 [&](const float* a, float* made, int64_t n) {
+                   block.run(block.settings, a, nullptr, made, n);
+                 });
+    });
   }
 };
 
-template <typename F>
-Unary<F> MakeUnary(const BoundOp& op, F f) {
+UnaryKernel MakeUnary(const BoundOp& op) {
   const TensorDesc& out = op.outputs()[0];
-  Unary<F> kernel{Operand(op.inputs()[0], out), out.dtype, out.elements(), f};
-  kernel.table =
-      MakeLowTable<uint16_t>(kernel.x, out.dtype, kernel.elements, f);
+  UnaryKernel kernel{Operand(op.inputs()[0], out), out.dtype, out.elements(),
+                     FunctionsFor(op), nullptr};
+  const UnaryFunctions& functions = kernel.functions;
+  if (functions.make_table != nullptr) {
+    kernel.table = functions.make_table(functions.block.settings, kernel.x,
+                                        out.dtype, kernel.elements);
+  }
   return kernel;
 }
 
 }  // namespace
 
+BlockFunction UnaryBlockFunction(const BoundOp& op) {
+  return FunctionsFor(op).block;
+}
+
 void RegisterCpuElementwise(KernelRegistry& registry) {
   ForEachElementwise([&](const auto& functor) {
     if constexpr (functor.operands == Operands::kOne) {
-      Candidate candidate =
-          MakeCandidate("blocks", [functor](const BoundOp& op) {
-            return MakeUnary(op, functor.Make(op));
-          });
+      Candidate candidate = MakeCandidate("blocks", MakeUnary);
       candidate.supports = functor.chosen;
       AddForSchema(registry, functor.op, candidate);
     }

@@ -12,6 +12,8 @@ namespace halftone {
 namespace kernels {
 namespace {
 
+// ---- Runs of elements that a number goes with.
+
 // f of elements and a number that goes with all of them.
 template <typename F, bool kFirst>
 struct WithNumber {
@@ -23,76 +25,53 @@ struct WithNumber {
   }
 };
 
-// The number is f's first operand, or its second. `out` may be x.
+// The tensors of a call.
+struct Tensors {
+  const void *x, *y;
+  void* out;
+  DType dtype;  // of `out`
+  int64_t elements;
+  int threads;
+};
+
+// The number is f's first operand, or its second.
 template <bool kFirst, typename F>
-void MapRuns(const Operand& numbers, const void* numbers_data,
-             const void* x_data, DType dtype, void* out_data, int64_t elements,
-             int threads, const F& f) {
-  ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
-    alignas(64) float buffer[kConvertBlock];
-    numbers.ForRuns(
-        numbers_data, begin, end, [&](int64_t at, int64_t n, float number) {
-          const WithNumber<F, kFirst> g{f, number};
-          const int64_t done =
-              IsLow(dtype) ? MapLow(dtype, g, at, at + n, out_data, x_data)
-                           : at;
-          ForBlocks(done, at + n, [&](int64_t i, int64_t rest) {
-            const float* x = LoadBlock(dtype, x_data, i, rest, buffer);
-            float* to = OutputBlock(dtype, out_data, i, buffer);
-            ApplyUnary(g, x, to, rest);
-            StoreBlock(dtype, to, out_data, i, rest);
-          });
-        });
-  });
+void MapRuns(const FunctorSettings& settings, const Operand& numbers,
+             const void* numbers_data, const void* x, const Tensors& t) {
+  ParallelFor(
+      t.threads, t.elements, kMapGrain, [&](int64_t begin, int64_t end) {
+        alignas(64) float buffer[kConvertBlock];
+        numbers.ForRuns(
+            numbers_data, begin, end, [&](int64_t at, int64_t n, float number) {
+              const WithNumber<F, kFirst> g{settings.As<F>(), number};
+              const int64_t done =
+                  IsLow(t.dtype) ? MapLow(t.dtype, g, at, at + n, t.out, x)
+                                 : at;
+              ForBlocks(done, at + n, [&](int64_t i, int64_t rest) {
+                const float* from = LoadBlock(t.dtype, x, i, rest, buffer);
+                float* to = OutputBlock(t.dtype, t.out, i, buffer);
+                ApplyUnary(g, from, to, rest);
+                StoreBlock(t.dtype, to, t.out, i, rest);
+              });
+            });
+      });
 }
 
-// Loops over runs of a number take long to compile: most networks have sums,
-// products and prelu of them. Other functors take them block by block.
+// They take long to compile: most networks have sums, products and prelu of
+// numbers. Other functors take them block by block.
 template <typename F, typename... Fs>
 constexpr bool kIsOneOf = (std::is_same<F, Fs>::value || ...);
 template <typename F>
 constexpr bool kCommutes = kIsOneOf<F, functors::AddOp, functors::MulOp>;
 template <typename F>
-constexpr bool kHasRunsOfX = kIsOneOf<F, functors::SubOp, functors::DivOp>;
+constexpr bool kHasRunsOfX =
+    kCommutes<F> || kIsOneOf<F, functors::SubOp, functors::DivOp>;
 template <typename F>
-constexpr bool kHasRunsOfY = kHasRunsOfX<F> || kCommutes<F> ||
-                             kIsOneOf<F, functors::MaxOp, functors::MinOp,
-                                      functors::PreluOp, functors::PreluByXOp>;
+constexpr bool kHasRunsOfY =
+    kHasRunsOfX<F> || kIsOneOf<F, functors::MaxOp, functors::MinOp,
+                               functors::PreluOp, functors::PreluByXOp>;
 
-template <typename F>
-struct BinaryKernel {
-  Operand x, y;
-  DType out;
-  int64_t elements;
-  F functor;
-
-  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    const void *a = buffers.inputs[0], *b = buffers.inputs[1];
-    void* to = buffers.outputs[0];
-    const int threads = stream.threads();
-    if constexpr (kHasRunsOfY<F>) {
-      if (x.IsWhole(out) && y.IsOfRuns()) {
-        return MapRuns<false>(y, b, a, out, to, elements, threads, functor);
-      }
-    }
-    if constexpr (kHasRunsOfX<F> || kCommutes<F>) {
-      if (y.IsWhole(out) && x.IsOfRuns()) {
-        return MapRuns<!kCommutes<F>>(x, a, b, out, to, elements, threads,
-                                      functor);
-      }
-    }
-    MapBinary(x, a, y, b, out, to, elements, threads, functor);
-  }
-};
-
-template <typename F>
-BinaryKernel<F> MakeBroadcasting(const BoundOp& op, F functor) {
-  const TensorDesc& out = op.Output("Out");
-  const auto strides = BinaryStrides(op);
-  return {Operand(op.inputs()[0].dtype, out, strides.first),
-          Operand(op.inputs()[1].dtype, out, strides.second), out.dtype,
-          out.elements(), functor};
-}
+// ---- Parts that are looked up.
 
 // What of F hangs on one operand (kernels/functors/math.h).
 template <typename F>
@@ -107,62 +86,134 @@ template <typename F>
 struct IsPartOfSecond<F, std::enable_if_t<F::kPartOfSecond>> : std::true_type {
 };
 
-template <typename F>
-struct OfOneShape {
-  Operand x, y;
-  DType dtype;
-  int64_t elements;
-  F f;
-  LowParts parts;  // null: f is computed
+// ---- What is compiled of a functor.
 
-  // Without the loops over runs, which of 27 functors take a third of a minute
-  // to compile.
-  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    const void *a = buffers.inputs[0], *b = buffers.inputs[1];
-    void* to = buffers.outputs[0];
-    if constexpr (IsLong<F>::value) {
-      if (parts != nullptr) {
-        return MapWithTable(
-            dtype,
-            [f = f](float part, float x, float y) {
-              return f.With(part, x, y);
-            },
-            parts, IsPartOfSecond<F>::value ? b : a, to, elements,
-            stream.threads(), a, b);
-      }
-    }
-    MapBinary(x, a, y, b, dtype, to, elements, stream.threads(), f);
-  }
+struct BinaryFunctions {
+  BlockFunction block;
+  bool broadcasts = false;
+  // In registers, of whole tensors of 16 bits: where the rest begins.
+  int64_t (*low)(const FunctorSettings& settings, const Tensors& t,
+                 int64_t begin, int64_t end) = nullptr;
+  // Of a number for runs of the other's elements. Null: by blocks.
+  using Runs = void (*)(const FunctorSettings& settings, const Operand& numbers,
+                        const void* numbers_data, const void* other,
+                        const Tensors& t);
+  Runs runs_of_x = nullptr, runs_of_y = nullptr;
+  // Null: no part is looked up.
+  LowParts (*make_parts)(const FunctorSettings& settings, const Operand& key,
+                         DType dtype, int64_t elements) = nullptr;
+  void (*with_parts)(const FunctorSettings& settings, const LowParts& parts,
+                     const Tensors& t) = nullptr;
 };
 
 template <typename F>
-OfOneShape<F> MakeOfOneShape(const BoundOp& op, F f) {
-  const TensorDesc& out = op.outputs()[0];
-  OfOneShape<F> kernel{Operand(op.inputs()[0], out),
-                       Operand(op.inputs()[1], out), out.dtype, out.elements(),
-                       f};
+BinaryFunctions FunctionsOf() {
+  BinaryFunctions made;
+  made.block.run = [](const FunctorSettings& settings, const float* x,
+                      const float* y, float* out, int64_t n) {
+    ApplyBinary(settings.As<F>(), x, y, out, n);
+  };
+  made.low = [](const FunctorSettings& settings, const Tensors& t,
+                int64_t begin, int64_t end) {
+    return MapLow(t.dtype, settings.As<F>(), begin, end, t.out, t.x, t.y);
+  };
+  if constexpr (kHasRunsOfY<F>) made.runs_of_y = MapRuns<false, F>;
+  if constexpr (kHasRunsOfX<F>) made.runs_of_x = MapRuns<!kCommutes<F>, F>;
   if constexpr (IsLong<F>::value) {
-    if (kernel.x.IsWhole(out.dtype) && kernel.y.IsWhole(out.dtype)) {
-      kernel.parts = MakeLowTable<float>(kernel.x, out.dtype, kernel.elements,
-                                         PartOf<F>{f});
+    made.make_parts = [](const FunctorSettings& settings, const Operand& key,
+                         DType dtype, int64_t elements) {
+      return MakeLowTable<float>(key, dtype, elements,
+                                 PartOf<F>{settings.As<F>()});
+    };
+    made.with_parts = [](const FunctorSettings& settings, const LowParts& parts,
+                         const Tensors& t) {
+      MapWithTable(
+          t.dtype,
+          [f = settings.As<F>()](float part, float x, float y) {
+            return f.With(part, x, y);
+          },
+          parts, IsPartOfSecond<F>::value ? t.y : t.x, t.out, t.elements,
+          t.threads, t.x, t.y);
+    };
+  }
+  return made;
+}
+
+// Of the op's functor; without a `run`, if it has none of two operands.
+BinaryFunctions FunctionsFor(const BoundOp& op) {
+  BinaryFunctions made;
+  ForEachElementwise([&](const auto& functor) {
+    if constexpr (functor.operands != Operands::kOne) {
+      if (!functor.Computes(op)) return;
+      made = FunctionsOf<typename std::decay_t<decltype(functor)>::Functor>();
+      made.block.settings = FunctorSettings::Of(functor.Make(op));
+      made.broadcasts = functor.operands == Operands::kTwo;
     }
+  });
+  return made;
+}
+
+struct BinaryKernel {
+  Operand x, y;
+  DType out;
+  int64_t elements;
+  BinaryFunctions functions;
+  LowParts parts;  // null: they are computed
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const Tensors t = {buffers.inputs[0],  buffers.inputs[1],
+                       buffers.outputs[0], out,
+                       elements,           stream.threads()};
+    const FunctorSettings& settings = functions.block.settings;
+    if (parts != nullptr) return functions.with_parts(settings, parts, t);
+    if (functions.runs_of_y != nullptr && x.IsWhole(out) && y.IsOfRuns()) {
+      return functions.runs_of_y(settings, y, t.y, t.x, t);
+    }
+    if (functions.runs_of_x != nullptr && y.IsWhole(out) && x.IsOfRuns()) {
+      return functions.runs_of_x(settings, x, t.x, t.y, t);
+    }
+    const bool in_registers = IsLow(out) && x.IsWhole(out) && y.IsWhole(out);
+    ParallelFor(
+        t.threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
+          if (in_registers) begin = functions.low(settings, t, begin, end);
+          ForOperands(
+              x, t.x, y, t.y, out, t.out, begin, end,
+              [&](const float* a, const float* b, float* to, int64_t n) {
+                functions.block.run(settings, a, b, to, n);
+              });
+        });
+  }
+};
+
+BinaryKernel MakeBinary(const BoundOp& op) {
+  const TensorDesc &x = op.inputs()[0], &y = op.inputs()[1];
+  const TensorDesc& out = op.outputs()[0];
+  const BinaryFunctions functions = FunctionsFor(op);
+  const auto operand = [&](const TensorDesc& in, bool first) {
+    if (!functions.broadcasts) return Operand(in, out);
+    const auto strides = BinaryStrides(op);
+    return Operand(in.dtype, out, first ? strides.first : strides.second);
+  };
+  BinaryKernel kernel{operand(x, true), operand(y, false), out.dtype,
+                      out.elements(),   functions,         nullptr};
+  if (functions.make_parts != nullptr && kernel.x.IsWhole(out.dtype) &&
+      kernel.y.IsWhole(out.dtype)) {
+    kernel.parts = functions.make_parts(functions.block.settings, kernel.x,
+                                        out.dtype, kernel.elements);
   }
   return kernel;
 }
 
 }  // namespace
 
+BlockFunction BinaryBlockFunction(const BoundOp& op) {
+  return FunctionsFor(op).block;
+}
+
 void RegisterCpuBinary(KernelRegistry& registry) {
   ForEachElementwise([&](const auto& functor) {
     if constexpr (functor.operands != Operands::kOne) {
-      Candidate candidate =
-          MakeCandidate("blocks", [functor](const BoundOp& op) {
-            if constexpr (functor.operands == Operands::kTwo) {
-              return MakeBroadcasting(op, functor.Make(op));
-            } else {
-              return MakeOfOneShape(op, functor.Make(op));
-            }
-          });
+      Candidate candidate = MakeCandidate("blocks", MakeBinary);
       candidate.supports = functor.chosen;
       AddForSchema(registry, functor.op, candidate);
     }

@@ -3,16 +3,13 @@
 // cache. Each op's result is rounded to the tensors' dtype, as if it had been
 // stored: the bits are the body's.
 #include <cstring>
-#include <type_traits>
 #include <vector>
 
 #include "graph/base/check.h"
 #include "kernels/common/dispatch.h"
-#include "kernels/common/elementwise_functors.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/fusion.h"
-#include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/fused_op.h"
@@ -26,53 +23,27 @@ constexpr int64_t kChainBlock = 256;
 constexpr int kMaxValues = 40;
 
 struct ChainOp {
-  // Computes [0, n) of `out` from the buffers of `in`.
-  void (*run)(const ChainOp& op, float* const* values, float* out,
-              int64_t n) = nullptr;
+  BlockFunction function;  // none: a sum
   std::vector<int> in;
-  FunctorSettings settings = {};
+
+  // Computes [0, n) of `out` from the buffers of `in`.
+  void Run(float* const* values, float* out, int64_t n) const {
+    if (function.run == nullptr) return Sum(values, out, n);
+    function.run(function.settings, values[in[0]], values[in.back()], out, n);
+  }
+
+ private:
+  void Sum(float* const* values, float* out, int64_t n) const {
+    std::memcpy(out, values[in[0]], n * sizeof(float));
+    for (size_t k = 1; k < in.size(); ++k) {
+      ApplyBinary(functors::AddOp(), out, values[in[k]], out, n);
+    }
+  }
 };
 
-template <typename F>
-void RunUnary(const ChainOp& op, float* const* values, float* out, int64_t n) {
-  ApplyUnary(op.settings.As<F>(), values[op.in[0]], out, n);
-}
-
-template <typename F>
-void RunBinary(const ChainOp& op, float* const* values, float* out, int64_t n) {
-  ApplyBinary(op.settings.As<F>(), values[op.in[0]], values[op.in[1]], out, n);
-}
-
-void RunSum(const ChainOp& op, float* const* values, float* out, int64_t n) {
-  std::memcpy(out, values[op.in[0]], n * sizeof(float));
-  for (size_t k = 1; k < op.in.size(); ++k) {
-    const float* x = values[op.in[k]];
-    ForIsa([=] {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) out[i] += x[i];
-    });
-  }
-}
-
-// `run` is null if the chain's kernel does not know the op.
-ChainOp MakeOp(const BodyOp& body_op) {
-  const BoundOp& op = body_op.op;
-  ChainOp made;
-  made.in = body_op.reads;
-  if (op.type() == "sum") made.run = RunSum;
-  ForEachElementwise([&](const auto& functor) {
-    if (!functor.Computes(op)) return;
-    using F = typename std::decay_t<decltype(functor)>::Functor;
-    made.settings = FunctorSettings::Of(functor.Make(op));
-    if constexpr (functor.operands == Operands::kOne) {
-      made.run = IsLow(op.outputs()[0].dtype)
-                     ? RunUnary<typename OfLow<F>::type>
-                     : RunUnary<F>;
-    } else {
-      made.run = RunBinary<F>;
-    }
-  });
-  return made;
+BlockFunction FunctionOf(const BoundOp& op) {
+  const BlockFunction unary = UnaryBlockFunction(op);
+  return unary.run != nullptr ? unary : BinaryBlockFunction(op);
 }
 
 struct Chain {
@@ -105,7 +76,7 @@ struct Chain {
       const bool last = k + 1 == ops.size();
       float* out = last ? OutputBlock(dtype, buffers.outputs[0], at, values[v])
                         : values[v];
-      ops[k].run(ops[k], values, out, n);
+      ops[k].Run(values, out, n);
       if (last) {
         StoreBlock(dtype, out, buffers.outputs[0], at, n);
       } else {
@@ -120,14 +91,16 @@ Chain MakeChain(const BoundOp& fusion) {
   chain.arguments = static_cast<int>(fusion.inputs().size());
   chain.dtype = fusion.outputs()[0].dtype;
   chain.elements = fusion.outputs()[0].elements();
-  for (const BodyOp& op : BodyOps(fusion)) chain.ops.push_back(MakeOp(op));
+  for (const BodyOp& op : BodyOps(fusion)) {
+    chain.ops.push_back({FunctionOf(op.op), op.reads});
+  }
   return chain;
 }
 
 bool Supports(const BoundOp& fusion) {
   const std::vector<BodyOp> ops = BodyOps(fusion);
   for (const BodyOp& op : ops) {
-    if (MakeOp(op).run == nullptr) return false;
+    if (op.op.type() != "sum" && FunctionOf(op.op).run == nullptr) return false;
   }
   return fusion.inputs().size() + ops.size() <= kMaxValues;
 }

@@ -31,10 +31,6 @@ template <>
 struct ComparedAs<bfloat16> {
   using type = float;
 };
-template <>
-struct ComparedAs<bool> {
-  using type = uint8_t;
-};
 
 // ---- Predicates.
 
@@ -114,64 +110,71 @@ const typename ComparedAs<T>::type* Widened(
   }
 }
 
+// n <= kConvertBlock elements at x and y; strides in elements.
+using CompareBlock = void (*)(const void* x, int64_t x_stride, const void* y,
+                              int64_t y_stride, bool* out, int64_t n);
 template <typename T, typename F>
+void CompareBlockOf(const void* x_data, int64_t x_stride, const void* y_data,
+                    int64_t y_stride, bool* out, int64_t n) {
+  using C = typename ComparedAs<T>::type;
+  const T* x = static_cast<const T*>(x_data);
+  const T* y = static_cast<const T*>(y_data);
+  alignas(64) C x_buffer[kConvertBlock];
+  alignas(64) C y_buffer[kConvertBlock];
+  if constexpr (functors::IsStorageFloat<T>::value) {
+    int64_t done = 0;
+    if (x_stride == 1 && y_stride == 1) {
+      done = CompareLow<F, 1>(x, y, out, n);
+    } else if (x_stride == 1 && y_stride == 0) {
+      done = CompareLow<F, 0>(x, y, out, n);
+    }
+    x += done;
+    y += done * y_stride;
+    out += done;
+    n -= done;
+    if (n == 0) return;
+  }
+  const C* a = Widened(x, n, &x_stride, x_buffer);
+  const C* b = Widened(y, n, &y_stride, y_buffer);
+  CompareRow<C, F>(a, x_stride, b, y_stride, out, n);
+}
+
+// Of any type and predicate, which are in `compare`.
 struct PredicateKernel {
   Broadcast<2> loops;
   int64_t elements;
-  int first;  // of two: the input that is the functor's first operand
-  bool negates = false;  // the second operand is 0
+  int64_t size;  // bytes of an input's element
+  int first;     // of two: the input that is the functor's first operand
+  bool negates;  // the second operand is 0
+  CompareBlock compare;
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    static const T kZero = {};
-    const T* x = static_cast<const T*>(buffers.inputs[first]);
-    const T* y =
-        negates ? &kZero : static_cast<const T*>(buffers.inputs[1 - first]);
+    alignas(int64_t) static constexpr char kZero[sizeof(int64_t)] = {};
+    const char* x = static_cast<const char*>(buffers.inputs[first]);
+    const char* y =
+        negates ? kZero : static_cast<const char*>(buffers.inputs[1 - first]);
     bool* out = static_cast<bool*>(buffers.outputs[0]);
+    const int64_t x_stride = loops.stride(0), y_stride = loops.stride(1);
     ParallelFor(
         stream.threads(), elements, kMapGrain, [&](int64_t begin, int64_t end) {
-          loops.ForRows(begin, end,
-                        [&](int64_t at, const auto& offsets, int64_t n) {
-                          ForBlocks(0, n, [&](int64_t done, int64_t count) {
-                            Block(x + offsets[0] + done * loops.stride(0),
-                                  y + offsets[1] + done * loops.stride(1),
-                                  out + at + done, count);
-                          });
-                        });
+          loops.ForRows(
+              begin, end, [&](int64_t at, const auto& offsets, int64_t n) {
+                ForBlocks(0, n, [&](int64_t done, int64_t count) {
+                  compare(x + (offsets[0] + done * x_stride) * size, x_stride,
+                          y + (offsets[1] + done * y_stride) * size, y_stride,
+                          out + at + done, count);
+                });
+              });
         });
   }
-
- private:
-  void Block(const T* x, const T* y, bool* out, int64_t n) const {
-    using C = typename ComparedAs<T>::type;
-    alignas(64) C x_buffer[kConvertBlock];
-    alignas(64) C y_buffer[kConvertBlock];
-    int64_t x_stride = loops.stride(0), y_stride = loops.stride(1);
-    if constexpr (functors::IsStorageFloat<T>::value) {
-      int64_t done = 0;
-      if (x_stride == 1 && y_stride == 1) {
-        done = CompareLow<F, 1>(x, y, out, n);
-      } else if (x_stride == 1 && y_stride == 0) {
-        done = CompareLow<F, 0>(x, y, out, n);
-      }
-      x += done;
-      y += done * y_stride;
-      out += done;
-      n -= done;
-      if (n == 0) return;
-    }
-    const C* a = Widened(x, n, &x_stride, x_buffer);
-    const C* b = Widened(y, n, &y_stride, y_buffer);
-    CompareRow<C, F>(a, x_stride, b, y_stride, out, n);
-  }
 };
-
-using Run = std::function<void(const Buffers&, runtime::Stream&)>;
 
 // f of the op's inputs, swapped or not; without a second one of X and 0.
 template <typename F>
 Candidate MakePredicate(bool swaps) {
   return MakeCandidate("rows", [swaps](const BoundOp& op) {
     const TensorDesc& out = op.Output("Out");
+    const DType dtype = op.Input("X").dtype;
     const bool negates = op.inputs().size() == 1;
     std::array<Extents, 2> strides = {StridesOf(out), Extents(out.rank(), 0)};
     if (!negates) {
@@ -179,15 +182,22 @@ Candidate MakePredicate(bool swaps) {
       strides = {std::move(both.first), std::move(both.second)};
       if (swaps) std::swap(strides[0], strides[1]);
     }
-    Run run;
-    DispatchType(AnyTypes(), op.Input("X").dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      run = PredicateKernel<T, F>{Broadcast<2>(out, strides), out.elements(),
-                                  swaps ? 1 : 0, negates};
-    });
-    return run;
+    PredicateKernel kernel{Broadcast<2>(out, strides),
+                           out.elements(),
+                           SizeOf(dtype),
+                           swaps ? 1 : 0,
+                           negates,
+                           nullptr};
+    // Bools are compared as bytes.
+    DispatchType(
+        AnyTypes(), dtype == DType::kBool ? DType::kU8 : dtype, [&](auto tag) {
+          kernel.compare = CompareBlockOf<typename decltype(tag)::type, F>;
+        });
+    return kernel;
   });
 }
+
+using Run = std::function<void(const Buffers&, runtime::Stream&)>;
 
 // ---- where.
 

@@ -50,14 +50,16 @@ std::shared_ptr<const std::vector<T>> Shared(
 }  // namespace low_table_internal
 
 // The table of f(x), as T, for a tensor x of `dtype`; null where f is to be
-// computed: it is short, or the tensor is small or broadcast.
+// computed: it is short, or the tensor is small or broadcast, or there are no
+// vectors of 16 bits.
 template <typename T, typename F>
 std::shared_ptr<const std::vector<T>> MakeLowTable(const Operand& x,
                                                    DType dtype,
                                                    int64_t elements,
                                                    const F& f) {
   if constexpr (!IsLong<F>::value) return nullptr;
-  if (!IsLow(dtype) || !x.IsWhole(dtype) || elements < kLeastForTable) {
+  if (!IsLow(dtype) || !x.IsWhole(dtype) || elements < kLeastForTable ||
+      HostIsa() == Isa::kBaseline) {
     return nullptr;
   }
   std::string name = typeid(F).name();
@@ -127,6 +129,21 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MapVector(const F& f,
   }
   Low::Store(made, out);
 }
+
+template <Isa kIsa, typename T, typename F, typename... X>
+inline void MapRun(const F& f, const float* table, const T* key, T* out,
+                   int64_t begin, int64_t end, const X*... x) {
+  constexpr int64_t kSize = LowVector<kIsa>::kSize;
+  int64_t i = begin;
+  for (; i + kSize <= end; i += kSize) {
+    MapVector<kIsa>(f, table, key + i, out + i, (x + i)...);
+  }
+  for (; i < end; ++i) {
+    uint16_t place;
+    std::memcpy(&place, key + i, sizeof(place));
+    out[i] = static_cast<T>(f(table[place], static_cast<float>(x[i])...));
+  }
+}
 }  // namespace low_table_internal
 
 // out[i] = f(table[key[i]], x[i], ...), rounded once, of tensors of a 16-bit
@@ -139,23 +156,11 @@ void MapWithTable(DType dtype, const F& f, const LowParts& table,
     using T = decltype(zero);
     ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
       ForIsa([=, parts = table->data()](auto isa) {
-        constexpr Isa kIsa = decltype(isa)::value;
-        constexpr int64_t kSize = LowVector<kIsa>::kSize;
-        const auto run = [=](const T* keys, T* to, const auto*... from) {
-          int64_t i = begin;
-          for (; i + kSize <= end; i += kSize) {
-            low_table_internal::MapVector<kIsa>(f, parts, keys + i, to + i,
-                                                (from + i)...);
-          }
-          for (; i < end; ++i) {
-            uint16_t place;
-            std::memcpy(&place, keys + i, sizeof(place));
-            to[i] =
-                static_cast<T>(f(parts[place], static_cast<float>(from[i])...));
-          }
-        };
-        run(static_cast<const T*>(key), static_cast<T*>(out),
-            static_cast<const T*>(x)...);
+        if constexpr (isa != Isa::kBaseline) {
+          low_table_internal::MapRun<decltype(isa)::value>(
+              f, parts, static_cast<const T*>(key), static_cast<T*>(out), begin,
+              end, static_cast<const T*>(x)...);
+        }
       });
     });
   };

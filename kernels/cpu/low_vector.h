@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "graph/base/half.h"
 #include "kernels/cpu/isa.h"
@@ -33,21 +34,23 @@ struct FloatVector {
   static void Round(float*, float) {}
 };
 
+// Without such instructions: calls, as conversions that are inlined wherever
+// one is loaded take most of a kernel's time to compile.
 template <Isa kIsa>
 struct LowVector : FloatVector<8> {
   using FloatVector::Load;
   using FloatVector::Round;
   using FloatVector::Store;
   template <typename T>
-  static void Load(const T* from, float* to) {
+  ABSL_ATTRIBUTE_NOINLINE static void Load(const T* from, float* to) {
     for (int i = 0; i < kSize; ++i) to[i] = static_cast<float>(from[i]);
   }
   template <typename T>
-  static void Store(const float* from, T* to) {
+  ABSL_ATTRIBUTE_NOINLINE static void Store(const float* from, T* to) {
     for (int i = 0; i < kSize; ++i) to[i] = static_cast<T>(from[i]);
   }
   template <typename T>
-  static void Round(float* x, T) {
+  ABSL_ATTRIBUTE_NOINLINE static void Round(float* x, T) {
     for (int i = 0; i < kSize; ++i) x[i] = static_cast<float>(T(x[i]));
   }
 };

@@ -156,7 +156,34 @@ int64_t MapLow(DType dtype, const F& f, int64_t begin, int64_t end, void* out,
   return begin + n;
 }
 
-// out = f(x). `out` may be x.
+// out[i] = F::OfBits(x[i]) of whole tensors of 16 bits. `out` may be x.
+template <typename F>
+void MapBits(const void* x, void* out, int64_t begin, int64_t end) {
+  const auto* from = static_cast<const uint16_t*>(x);
+  auto* to = static_cast<uint16_t*>(out);
+  ForIsa([=] {
+#pragma GCC ivdep
+#pragma GCC unroll 4
+    for (int64_t i = begin; i < end; ++i) to[i] = F::OfBits(from[i]);
+  });
+}
+
+// body(x, to, n) for the blocks of [begin, end) of an operand and of what is
+// made of it.
+template <typename Body>
+void ForOperand(const Operand& x, const void* x_data, DType out, void* out_data,
+                int64_t begin, int64_t end, const Body& body) {
+  OperandReader reader(x, x_data, end - begin);
+  alignas(64) float buffer[kConvertBlock];
+  ForBlocks(begin, end, [&](int64_t at, int64_t n) {
+    const float* from = reader.Block(at, n);
+    float* to = OutputBlock(out, out_data, at, buffer);
+    body(from, to, n);
+    StoreBlock(out, to, out_data, at, n);
+  });
+}
+
+// out = f(x), of tensors of 16 bits by F's form for them. `out` may be x.
 template <typename F>
 void MapUnary(const Operand& x, const void* x_data, DType out, void* out_data,
               int64_t elements, int threads, const F& f) {
@@ -166,34 +193,32 @@ void MapUnary(const Operand& x, const void* x_data, DType out, void* out_data,
       return MapUnary(x, x_data, out, out_data, elements, threads, Low());
     }
   }
-  if constexpr (HasOfBits<F>::value) {
-    if (out != DType::kF32 && x.IsWhole(out)) {
-      const auto* from = static_cast<const uint16_t*>(x_data);
-      auto* to = static_cast<uint16_t*>(out_data);
-      return ParallelFor(threads, elements, kMapGrain,
-                         [=](int64_t begin, int64_t end) {
-                           ForIsa([=] {
-#pragma GCC ivdep
-#pragma GCC unroll 4
-                             for (int64_t i = begin; i < end; ++i) {
-                               to[i] = F::OfBits(from[i]);
-                             }
-                           });
-                         });
-    }
-  }
   ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
     if (IsLow(out) && x.IsWhole(out)) {
       begin = MapLow(out, f, begin, end, out_data, x_data);
     }
-    OperandReader reader(x, x_data, end - begin);
-    alignas(64) float buffer[kConvertBlock];
-    ForBlocks(begin, end, [&](int64_t at, int64_t n) {
-      const float* from = reader.Block(at, n);
-      float* to = OutputBlock(out, out_data, at, buffer);
-      ApplyUnary(f, from, to, n);
-      StoreBlock(out, to, out_data, at, n);
-    });
+    ForOperand(x, x_data, out, out_data, begin, end,
+               [&](const float* from, float* to, int64_t n) {
+                 ApplyUnary(f, from, to, n);
+               });
+  });
+}
+
+// body(a, b, to, n) for the blocks of [begin, end) of two operands and of what
+// is made of them.
+template <typename Body>
+void ForOperands(const Operand& x, const void* x_data, const Operand& y,
+                 const void* y_data, DType out, void* out_data, int64_t begin,
+                 int64_t end, const Body& body) {
+  OperandReader x_reader(x, x_data, end - begin);
+  OperandReader y_reader(y, y_data, end - begin);
+  alignas(64) float buffer[kConvertBlock];
+  ForBlocks(begin, end, [&](int64_t at, int64_t n) {
+    const float* a = x_reader.Block(at, n);
+    const float* b = y_reader.Block(at, n);
+    float* to = OutputBlock(out, out_data, at, buffer);
+    body(a, b, to, n);
+    StoreBlock(out, to, out_data, at, n);
   });
 }
 
@@ -206,20 +231,10 @@ void MapBinary(const Operand& x, const void* x_data, const Operand& y,
     if (IsLow(out) && x.IsWhole(out) && y.IsWhole(out)) {
       begin = MapLow(out, f, begin, end, out_data, x_data, y_data);
     }
-    OperandReader x_reader(x, x_data, end - begin);
-    OperandReader y_reader(y, y_data, end - begin);
-    alignas(64) float buffer[kConvertBlock];
-    ForBlocks(begin, end, [&](int64_t at, int64_t n) {
-      const float* a = x_reader.Block(at, n);
-      const float* b = y_reader.Block(at, n);
-      float* to = OutputBlock(out, out_data, at, buffer);
-      ForIsa([=] {
-#pragma GCC ivdep
-#pragma GCC unroll 1
-        for (int64_t i = 0; i < n; ++i) to[i] = f(a[i], b[i]);
-      });
-      StoreBlock(out, to, out_data, at, n);
-    });
+    ForOperands(x, x_data, y, y_data, out, out_data, begin, end,
+                [&](const float* a, const float* b, float* to, int64_t n) {
+                  ApplyBinary(f, a, b, to, n);
+                });
   });
 }
 
