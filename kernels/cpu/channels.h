@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "absl/types/span.h"
 #include "kernels/bound_op.h"
@@ -369,6 +370,8 @@ template <typename F, typename T, typename Y>
 void Channels::ReduceLanes(absl::Span<const Summed> summed, const Y& y,
                            const Tile& tile, int64_t chunk) const {
   constexpr int64_t kFewChannels = 32;
+  constexpr bool kFetches =
+      sizeof(T) < sizeof(float) && std::is_same<Y, Loaded>::value;
   using Sums = channels_internal::LaneSums<F, T>;
   const auto sums_of = [&](const Summed& of) {
     float* const first = of.partial + chunk * channels_ + tile.channel;
@@ -399,6 +402,13 @@ void Channels::ReduceLanes(absl::Span<const Summed> summed, const Y& y,
     // in registers; of many, memory is read in order.
     if (tile.channels > kFewChannels) {
       for (int64_t r = 0; r < tile.rows; ++r) {
+        if constexpr (kFetches) {  // a stream alone waits at each page
+          constexpr int64_t kAhead = 2048, kLine = 32;  // elements
+          const T* const ahead = sums.x + r * tile.channels + kAhead;
+          for (int64_t c = 0; c < tile.channels; c += kLine) {
+            __builtin_prefetch(ahead + c);
+          }
+        }
         for (int64_t c = 0; c < tile.channels; c += Low::kSize) {
           add(r, c, sums, more, c);
         }
