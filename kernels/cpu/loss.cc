@@ -43,8 +43,8 @@ struct CrossEntropy {
                   sums);
       return;
     }
-    ExpRows(static_cast<const float*>(x.data), n, rows.length, rows.padded(), e,
-            largest, sums);
+    ExpRows(static_cast<const float*>(x.data), n, rows.length, rows.padded(),
+            kept ? e : nullptr, largest, sums);
   }
 };
 

@@ -4,9 +4,12 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/softmax.h"
 #include "kernels/testing/kernel_run.h"
 
 namespace halftone {
@@ -163,6 +166,47 @@ TEST(SoftmaxTest, AlongAnInnerAxisEqualsTransposed) {
       const Values expected = ExactSoftmax(row, 5);
       for (int c = 0; c < 5; ++c) {
         EXPECT_NEAR(found[n * 15 + c * 3 + i], expected[c], 1e-6);
+      }
+    }
+  }
+}
+
+// Eight at a time, whatever the number of rows, in the order of long ones.
+TEST(SoftmaxTest, ShortRowsHaveTheBitsOfLongOnes) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr int64_t kRows = 19;
+  for (int64_t length = 1; length < kLongRow; ++length) {
+    const int64_t padded = (length + kVector - 1) / kVector * kVector;
+    const Values draws = Draws(kRows * length, -9, 9);
+    std::vector<float> x(draws.begin(), draws.end());
+    x[length / 2] = std::nanf("");
+    x[2 * length] = -kInfinity;
+    x.resize(x.size() + 2 * kVector);
+    for (int64_t rows : {1, 7, 8, 19}) {
+      // Exponentials, maxima and sums.
+      std::vector<float> made[2][3];
+      for (auto& some : made) {
+        some[0].resize(kRows * padded + 2 * kVector);
+        some[1].resize(rows);
+        some[2].resize(rows);
+      }
+      ExpRows(x.data(), rows, length, padded, made[0][0].data(),
+              made[0][1].data(), made[0][2].data());
+      ExpLongRows({DType::kF32, x.data()}, rows, length, padded,
+                  made[1][0].data(), made[1][1].data(), made[1][2].data());
+      for (auto& some : made) {  // but what is behind a row
+        for (int64_t i = 0; i < kRows * padded; ++i) {
+          if (i % padded >= length || i >= rows * padded) some[0][i] = 0;
+        }
+        some[0].resize(rows * padded);
+      }
+      const auto equal = [](float a, float b) {
+        return a == b || (std::isnan(a) && std::isnan(b));
+      };
+      for (int k = 0; k < 3; ++k) {
+        ASSERT_TRUE(std::equal(made[0][k].begin(), made[0][k].end(),
+                               made[1][k].begin(), equal))
+            << length << " " << rows << " " << k;
       }
     }
   }

@@ -1,6 +1,8 @@
 // Softmax, its logarithm and their gradients along any axis.
 #include "kernels/cpu/softmax.h"
 
+#include <algorithm>
+#include <cstring>
 #include <optional>
 #include <type_traits>
 
@@ -13,6 +15,8 @@
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/low_rows.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/sums.h"
+#include "kernels/cpu/transpose.h"
 #include "kernels/functors/elementwise.h"
 #include "kernels/functors/loss.h"
 #include "kernels/functors/math.h"
@@ -36,6 +40,44 @@ inline float ExpRow(const T* row, int64_t length, float most, float* e) {
     for (int j = 0; j < Low::kSize; ++j) v[j] = functors::ExpOfNegative(v[j]);
     if constexpr (kStored) Low::Store(v, e + i);
   });
+}
+
+// ExpRows of eight rows, each in a lane of its own: what is done with a row
+// goes along vectors, in the order of SumOf (sums.h).
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ExpEightRows(
+    const float* x, int64_t length, int64_t padded, float* exponentials,
+    float* largest, float* sums) {
+  static_assert(kTransposed == kVector && kLongRow == 2 * kLanes, "as below");
+  alignas(64) float columns[kVector * kLongRow];
+  for (int64_t i = 0; i < padded; i += kVector) {
+    TransposeBlock(x + i, length, columns + i * kVector, kVector);
+  }
+  const auto column = [&](int64_t i) -> Vector& {
+    return VectorAt(columns + i * kVector);
+  };
+  const Vector lowest = -__builtin_inff() - Vector{};
+  Vector most = lowest;
+  for (int64_t i = 0; i < length; ++i) {
+    most = column(i) > most ? column(i) : most;  // NaNs are left out
+  }
+  for (int64_t i = 0; i < length; ++i) column(i) -= most;
+  const int64_t elements = length * kVector;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < elements; ++i) {
+    columns[i] = functors::ExpOfNegative(columns[i]);
+  }
+  for (int64_t i = 0; i < padded && exponentials != nullptr; i += kVector) {
+    TransposeBlock(columns + i * kVector, kVector, exponentials + i, padded);
+  }
+  for (int64_t i = kLanes; i < length; ++i) column(i - kLanes) += column(i);
+  for (int64_t i = length; i < kLanes; ++i) column(i) = Vector{};
+  Vector folded[kVector];
+  for (int64_t j = 0; j < kVector; ++j) {
+    folded[j] = (column(j) + column(j + 16)) + (column(j + 8) + column(j + 24));
+  }
+  for (int64_t j = 0; j < 4; ++j) folded[j] += folded[j + 4];
+  VectorAt(largest) = most;
+  VectorAt(sums) = (folded[0] + folded[2]) + (folded[1] + folded[3]);
 }
 
 // Rows [first, first + n) of an output, of which `row`(low, r, to) stores one:
@@ -73,7 +115,12 @@ struct SoftmaxKernel {
                  }
                  rows.Load(in, buffers.inputs[0], first, n, x);
                  if (scale) Scale(x, n * rows.length);
-                 ExpRows(x, n, rows.length, rows.padded(), e, largest, sums);
+                 if (rows.length >= kLongRow) {
+                   ExpLongRows({DType::kF32, x}, n, rows.length, rows.padded(),
+                               e, largest, sums);
+                 } else {
+                   ExpRows(x, n, rows.length, rows.padded(), e, largest, sums);
+                 }
                  Divide(e, n, sums, x);
                  rows.Store(out, x, buffers.outputs[0], first, n);
                });
@@ -91,8 +138,12 @@ struct SoftmaxKernel {
   void Divide(const float* e, int64_t n, const float* sums, float* y) const {
     ForIsa([=, length = rows.length, padded = rows.padded()] {
       for (int64_t r = 0; r < n; ++r) {
-        for (int64_t i = 0; i < padded; i += kVector) {
-          VectorAt(y + r * length + i) = VectorAt(e + r * padded + i) / sums[r];
+        const float sum = sums[r], inverse = 1.0f / sum;
+        const float* const from = e + r * padded;
+        float* const to = y + r * length;
+#pragma GCC ivdep
+        for (int64_t i = 0; i < padded; ++i) {
+          to[i] = functors::Quotient(from[i], sum, inverse);
         }
       }
     });
@@ -123,23 +174,23 @@ struct LogSoftmaxKernel {
   DType in, out;
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    groups.Run(stream.threads(), buffers.workspace,
-               [&](int64_t first, int64_t n, float* x, float* y) {
-                 float sums[kConvertBlock], largest[kConvertBlock];
-                 if (rows.length >= kLongRow) {
-                   const StoredElements view =
-                       rows.Read(in, buffers.inputs[0], first, n, x);
-                   ExpLongRows(view, n, rows.length, rows.padded(), nullptr,
-                               largest, sums);
-                   NormalizeLong(view, n, largest, sums, first,
-                                 buffers.outputs[0], y);
-                   return;
-                 }
-                 rows.Load(in, buffers.inputs[0], first, n, x);
-                 ExpRows(x, n, rows.length, rows.padded(), y, largest, sums);
-                 Normalize(x, n, largest, sums, y);
-                 rows.Store(out, y, buffers.outputs[0], first, n);
-               });
+    groups.Run(
+        stream.threads(), buffers.workspace,
+        [&](int64_t first, int64_t n, float* x, float* y) {
+          float sums[kConvertBlock], largest[kConvertBlock];
+          if (rows.length >= kLongRow) {
+            const StoredElements view =
+                rows.Read(in, buffers.inputs[0], first, n, x);
+            ExpLongRows(view, n, rows.length, rows.padded(), nullptr, largest,
+                        sums);
+            NormalizeLong(view, n, largest, sums, first, buffers.outputs[0], y);
+            return;
+          }
+          rows.Load(in, buffers.inputs[0], first, n, x);
+          ExpRows(x, n, rows.length, rows.padded(), nullptr, largest, sums);
+          Normalize(x, n, largest, sums, y);
+          rows.Store(out, y, buffers.outputs[0], first, n);
+        });
   }
 
  private:
@@ -301,27 +352,27 @@ Candidate MakeScaleSoftmax() {
 
 void ExpRows(const float* x, int64_t rows, int64_t length, int64_t padded,
              float* exponentials, float* largest, float* sums) {
-  ForIsa([=, e = exponentials] {
-    for (int64_t r = 0; r < rows; ++r) {
-      const float* row = x + r * length;
-      float* to = e + r * padded;
-      const float most = MaxOfRow(row, length);
-      largest[r] = most;
-      for (int64_t i = 0; i < padded; i += kVector) {
-        VectorAt(to + i) = VectorAt(row + i) - most;
-      }
-      const int64_t last = padded - kVector;
-      // What exponentials underflow of is slow.
-      SetFrom(length - last, 0.0f, &VectorAt(to + last));
+  ForIsa([=] {
+    int64_t r = 0;
+    for (; r + kVector <= rows; r += kVector) {
+      ExpEightRows(
+          x + r * length, length, padded,
+          exponentials == nullptr ? nullptr : exponentials + r * padded,
+          largest + r, sums + r);
     }
-    const int64_t elements = rows * padded;
-#pragma GCC ivdep
-    for (int64_t i = 0; i < elements; ++i) {
-      e[i] = functors::ExpOfNegative(e[i]);
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      sums[r] = SumOfRow(e + r * padded, length);
-    }
+    if (r == rows) return;
+    // The last ones among eight.
+    const int64_t n = rows - r;
+    alignas(64) float last[kVector * kLongRow + kVector] = {};
+    alignas(64) float made[kVector * kLongRow];
+    float most[kVector], sum[kVector];
+    std::memcpy(last, x + r * length, n * length * sizeof(float));
+    ExpEightRows(last, length, padded, exponentials == nullptr ? nullptr : made,
+                 most, sum);
+    std::copy_n(most, n, largest + r);
+    std::copy_n(sum, n, sums + r);
+    if (exponentials == nullptr) return;
+    std::memcpy(exponentials + r * padded, made, n * padded * sizeof(float));
   });
 }
 
