@@ -191,19 +191,12 @@ struct ErfOp {
   }
 };
 struct ErfGradOp {
-  static constexpr bool kIsLong = true;
-  HT_HOST_DEVICE float Part(float x) const {
+  HT_HOST_DEVICE float operator()(float x, float grad) const {
     const float near = Abs(x) > 11.0f ? 11.0f : Abs(x);
     const SplitExp bell = ExpOfSquare(-1.0f, near);
     const float power = kUnlift * 1.12837917f * bell.power;
     const float slope = Fma(power, bell.rest, power);
-    return x == x ? slope : x;
-  }
-  HT_HOST_DEVICE static float With(float slope, float, float grad) {
-    return grad * slope;
-  }
-  HT_HOST_DEVICE float operator()(float x, float grad) const {
-    return grad * Part(x);
+    return grad * (x == x ? slope : x);
   }
 };
 
