@@ -77,16 +77,14 @@ struct UnaryKernel {
     const int threads = stream.threads();
     if (table != nullptr) return LookUp(table, from, to, elements, threads);
     const BlockFunction& block = functions.block;
-    const bool in_registers = IsLow(dtype) && x.IsWhole(dtype);
-    ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
-      if (in_registers) {
-        begin = functions.low(block.settings, dtype, from, to, begin, end);
-      }
-      ForOperand(x, from, dtype, to, begin, end,
-                 [&](const float* a, float* made, int64_t n) {
-                   block.run(block.settings, a, nullptr, made, n);
-                 });
-    });
+    MapOperand(
+        x, from, dtype, to, elements, threads,
+        [&](int64_t begin, int64_t end) {
+          return functions.low(block.settings, dtype, from, to, begin, end);
+        },
+        [&](const float* a, float* made, int64_t n) {
+          block.run(block.settings, a, nullptr, made, n);
+        });
   }
 };
 
@@ -109,13 +107,7 @@ BlockFunction UnaryBlockFunction(const BoundOp& op) {
 }
 
 void RegisterCpuElementwise(KernelRegistry& registry) {
-  ForEachElementwise([&](const auto& functor) {
-    if constexpr (functor.operands == Operands::kOne) {
-      Candidate candidate = MakeCandidate("blocks", MakeUnary);
-      candidate.supports = functor.chosen;
-      AddForSchema(registry, functor.op, candidate);
-    }
-  });
+  AddElementwise<true>(registry, MakeUnary);
   RegisterCpuBinary(registry);
   RegisterCpuCast(registry);
   RegisterCpuSum(registry);

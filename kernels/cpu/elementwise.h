@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/bound_op.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/common/elementwise_functors.h"
 #include "kernels/kernel_registry.h"
 
@@ -21,6 +22,18 @@ struct BlockFunction {
 };
 BlockFunction UnaryBlockFunction(const BoundOp& op);  // `y` is not read
 BlockFunction BinaryBlockFunction(const BoundOp& op);
+
+// Kernels by `make` for the list's ops of one operand, or of two.
+template <bool kOfOne, typename Make>
+void AddElementwise(KernelRegistry& registry, const Make& make) {
+  ForEachElementwise([&](const auto& functor) {
+    if constexpr ((functor.operands == Operands::kOne) == kOfOne) {
+      Candidate candidate = MakeCandidate("blocks", make);
+      candidate.supports = functor.chosen;
+      AddForSchema(registry, functor.op, candidate);
+    }
+  });
+}
 
 // Parts of RegisterCpuElementwise.
 void RegisterCpuBinary(KernelRegistry& registry);  // elementwise_binary.cc

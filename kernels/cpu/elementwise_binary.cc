@@ -1,5 +1,6 @@
 // Element-wise ops of two operands, with broadcasting or without.
 #include <type_traits>
+#include <utility>
 
 #include "kernels/common/dispatch.h"
 #include "kernels/common/elementwise_functors.h"
@@ -73,7 +74,7 @@ constexpr bool kHasRunsOfY =
 
 // ---- Parts that are looked up.
 
-// What of F hangs on one operand (kernels/functors/math.h).
+// What of F hangs on one operand, and f given that (kernels/functors/math.h).
 template <typename F>
 struct PartOf {
   static constexpr bool kIsLong = true;
@@ -81,10 +82,17 @@ struct PartOf {
   float operator()(float x) const { return f.Part(x); }
 };
 template <typename F, typename = void>
-struct IsPartOfSecond : std::false_type {};
+struct HasPartOfSecond : std::false_type {};
 template <typename F>
-struct IsPartOfSecond<F, std::enable_if_t<F::kPartOfSecond>> : std::true_type {
-};
+struct HasPartOfSecond<F, std::void_t<decltype(&F::With)>> : std::true_type {};
+template <typename F>
+float WithPart(const F& f, float part, float x, float y) {
+  if constexpr (HasPartOfSecond<F>::value) {
+    return f.With(part, x, y);
+  } else {
+    return y * part;
+  }
+}
 
 // ---- What is compiled of a functor.
 
@@ -130,9 +138,9 @@ BinaryFunctions FunctionsOf() {
       MapWithTable(
           t.dtype,
           [f = settings.As<F>()](float part, float x, float y) {
-            return f.With(part, x, y);
+            return WithPart(f, part, x, y);
           },
-          parts, IsPartOfSecond<F>::value ? t.y : t.x, t.out, t.elements,
+          parts, HasPartOfSecond<F>::value ? t.y : t.x, t.out, t.elements,
           t.threads, t.x, t.y);
     };
   }
@@ -172,15 +180,13 @@ struct BinaryKernel {
     if (functions.runs_of_x != nullptr && y.IsWhole(out) && x.IsOfRuns()) {
       return functions.runs_of_x(settings, x, t.x, t.y, t);
     }
-    const bool in_registers = IsLow(out) && x.IsWhole(out) && y.IsWhole(out);
-    ParallelFor(
-        t.threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
-          if (in_registers) begin = functions.low(settings, t, begin, end);
-          ForOperands(
-              x, t.x, y, t.y, out, t.out, begin, end,
-              [&](const float* a, const float* b, float* to, int64_t n) {
-                functions.block.run(settings, a, b, to, n);
-              });
+    MapOperands(
+        x, t.x, y, t.y, out, t.out, elements, t.threads,
+        [&](int64_t begin, int64_t end) {
+          return functions.low(settings, t, begin, end);
+        },
+        [&](const float* a, const float* b, float* to, int64_t n) {
+          functions.block.run(settings, a, b, to, n);
         });
   }
 };
@@ -189,13 +195,16 @@ BinaryKernel MakeBinary(const BoundOp& op) {
   const TensorDesc &x = op.inputs()[0], &y = op.inputs()[1];
   const TensorDesc& out = op.outputs()[0];
   const BinaryFunctions functions = FunctionsFor(op);
-  const auto operand = [&](const TensorDesc& in, bool first) {
-    if (!functions.broadcasts) return Operand(in, out);
-    const auto strides = BinaryStrides(op);
-    return Operand(in.dtype, out, first ? strides.first : strides.second);
-  };
-  BinaryKernel kernel{operand(x, true), operand(y, false), out.dtype,
-                      out.elements(),   functions,         nullptr};
+  const auto strides = functions.broadcasts
+                           ? BinaryStrides(op)
+                           : std::make_pair(BroadcastStrides(x, out, 0),
+                                            BroadcastStrides(y, out, 0));
+  BinaryKernel kernel{Operand(x.dtype, out, strides.first),
+                      Operand(y.dtype, out, strides.second),
+                      out.dtype,
+                      out.elements(),
+                      functions,
+                      nullptr};
   if (functions.make_parts != nullptr && kernel.x.IsWhole(out.dtype) &&
       kernel.y.IsWhole(out.dtype)) {
     kernel.parts = functions.make_parts(functions.block.settings, kernel.x,
@@ -211,13 +220,7 @@ BlockFunction BinaryBlockFunction(const BoundOp& op) {
 }
 
 void RegisterCpuBinary(KernelRegistry& registry) {
-  ForEachElementwise([&](const auto& functor) {
-    if constexpr (functor.operands != Operands::kOne) {
-      Candidate candidate = MakeCandidate("blocks", MakeBinary);
-      candidate.supports = functor.chosen;
-      AddForSchema(registry, functor.op, candidate);
-    }
-  });
+  AddElementwise<false>(registry, MakeBinary);
 }
 
 }  // namespace kernels

@@ -89,11 +89,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOfVectors(int64_t n,
   return SumOfLanes(sums);
 }
 
-// The sum of x[0, n).
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOfRow(const float* x, int64_t n) {
-  return SumOfVectors(n, [=](int64_t i, Vector* v) { *v = VectorAt(x + i); });
-}
-
 // The largest of a vector's elements.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline float MaxOfLanes(const Vector& v) {
   const Vector upper = HT_LANES(v, 4, 5, 6, 7);
@@ -101,25 +96,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline float MaxOfLanes(const Vector& v) {
   const Vector other = HT_LANES(most, 2, 3, 2, 3);
   most = other > most ? other : most;
   return most[1] > most[0] ? most[1] : most[0];
-}
-
-// The largest of x[0, n), NaNs left out.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline float MaxOfRow(const float* x, int64_t n) {
-  const Vector lowest = -__builtin_inff() - Vector{};
-  Vector most = lowest, odd = lowest;
-  int64_t i = 0;
-  for (; i + 2 * kVector <= n; i += 2 * kVector) {
-    const Vector a = VectorAt(x + i), b = VectorAt(x + i + kVector);
-    most = a > most ? a : most;
-    odd = b > odd ? b : odd;
-  }
-  most = odd > most ? odd : most;
-  for (; i < n; i += kVector) {
-    Vector v = VectorAt(x + i);
-    if (i + kVector > n) SetFrom(n - i, -__builtin_inff(), &v);
-    most = v > most ? v : most;
-  }
-  return MaxOfLanes(most);
 }
 
 }  // namespace kernels

@@ -1,8 +1,8 @@
 #include "kernels/cpu/low_table.h"
 
 #include <cstring>
+#include <map>
 #include <numeric>
-#include <unordered_map>
 
 #include "absl/synchronization/mutex.h"
 #include "kernels/cpu/map.h"
@@ -14,11 +14,11 @@ namespace low_table_internal {
 
 template <typename T>
 std::shared_ptr<const std::vector<T>> Shared(
-    const std::string& name,
+    const FunctionName& name,
     const std::function<void(const uint16_t*, T*)>& make) {
   struct Registry {
     absl::Mutex mutex;
-    std::unordered_map<std::string, std::weak_ptr<const std::vector<T>>> tables;
+    std::map<FunctionName, std::weak_ptr<const std::vector<T>>> tables;
   };
   static Registry& registry = *new Registry;
   absl::MutexLock lock(&registry.mutex);
@@ -33,9 +33,10 @@ std::shared_ptr<const std::vector<T>> Shared(
 }
 
 template std::shared_ptr<const std::vector<uint16_t>> Shared(
-    const std::string&, const std::function<void(const uint16_t*, uint16_t*)>&);
+    const FunctionName&,
+    const std::function<void(const uint16_t*, uint16_t*)>&);
 template std::shared_ptr<const std::vector<float>> Shared(
-    const std::string&, const std::function<void(const uint16_t*, float*)>&);
+    const FunctionName&, const std::function<void(const uint16_t*, float*)>&);
 
 }  // namespace low_table_internal
 

@@ -9,7 +9,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <type_traits>
+#include <typeindex>
 #include <typeinfo>
 #include <vector>
 
@@ -41,11 +43,13 @@ using LowTable = std::shared_ptr<const std::vector<uint16_t>>;
 using LowParts = std::shared_ptr<const std::vector<float>>;
 
 namespace low_table_internal {
-// The table that goes by this name, made by make(patterns, results) unless some
-// op has it: both of 65,536 elements.
+// A function: its type, what it takes, and its settings' bytes.
+using FunctionName = std::tuple<std::type_index, DType, std::string>;
+// The function's table, made by make(patterns, results) unless some op has it:
+// both of 65,536 elements.
 template <typename T>
 std::shared_ptr<const std::vector<T>> Shared(
-    const std::string& name,
+    const FunctionName& name,
     const std::function<void(const uint16_t*, T*)>& make);
 }  // namespace low_table_internal
 
@@ -62,15 +66,14 @@ std::shared_ptr<const std::vector<T>> MakeLowTable(const Operand& x,
       HostIsa() == Isa::kBaseline) {
     return nullptr;
   }
-  std::string name = typeid(F).name();
-  name += static_cast<char>(dtype);
   static_assert(std::is_trivially_copyable<F>::value, "its bytes are its name");
+  std::string settings;
   if constexpr (!std::is_empty<F>::value) {
-    name.append(reinterpret_cast<const char*>(&f), sizeof(F));
+    settings.assign(reinterpret_cast<const char*>(&f), sizeof(F));
   }
   constexpr bool kAsFloat = std::is_same<T, float>::value;
   return low_table_internal::Shared<T>(
-      name, [&](const uint16_t* patterns, T* results) {
+      {typeid(F), dtype, settings}, [&](const uint16_t* patterns, T* results) {
         MapUnary(x, patterns, kAsFloat ? DType::kF32 : dtype, results,
                  kLowPatterns, 1, f);
       });

@@ -168,57 +168,58 @@ void MapBits(const void* x, void* out, int64_t begin, int64_t end) {
   });
 }
 
-// body(x, to, n) for the blocks of [begin, end) of an operand and of what is
-// made of it.
-template <typename Body>
-void ForOperand(const Operand& x, const void* x_data, DType out, void* out_data,
-                int64_t begin, int64_t end, const Body& body) {
-  OperandReader reader(x, x_data, end - begin);
-  alignas(64) float buffer[kConvertBlock];
-  ForBlocks(begin, end, [&](int64_t at, int64_t n) {
-    const float* from = reader.Block(at, n);
-    float* to = OutputBlock(out, out_data, at, buffer);
-    body(from, to, n);
-    StoreBlock(out, to, out_data, at, n);
+// Makes a tensor of an operand, whatever its dtype: block(x, to, n) for blocks
+// of f32 and, of whole tensors of 16 bits, low(begin, end) before that, which
+// says where the rest begins. `out` may be x.
+template <typename Low, typename Block>
+void MapOperand(const Operand& x, const void* x_data, DType out, void* out_data,
+                int64_t elements, int threads, const Low& low,
+                const Block& block) {
+  ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
+    if (IsLow(out) && x.IsWhole(out)) begin = low(begin, end);
+    OperandReader reader(x, x_data, end - begin);
+    alignas(64) float buffer[kConvertBlock];
+    ForBlocks(begin, end, [&](int64_t at, int64_t n) {
+      const float* from = reader.Block(at, n);
+      float* to = OutputBlock(out, out_data, at, buffer);
+      block(from, to, n);
+      StoreBlock(out, to, out_data, at, n);
+    });
   });
 }
 
-// out = f(x), of tensors of 16 bits by F's form for them. `out` may be x.
+// out = f(x). `out` may be x.
 template <typename F>
 void MapUnary(const Operand& x, const void* x_data, DType out, void* out_data,
               int64_t elements, int threads, const F& f) {
-  using Low = typename OfLow<F>::type;
-  if constexpr (!std::is_same<F, Low>::value) {
-    if (IsLow(out)) {
-      return MapUnary(x, x_data, out, out_data, elements, threads, Low());
-    }
-  }
-  ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
-    if (IsLow(out) && x.IsWhole(out)) {
-      begin = MapLow(out, f, begin, end, out_data, x_data);
-    }
-    ForOperand(x, x_data, out, out_data, begin, end,
-               [&](const float* from, float* to, int64_t n) {
-                 ApplyUnary(f, from, to, n);
-               });
-  });
+  MapOperand(
+      x, x_data, out, out_data, elements, threads,
+      [&](int64_t begin, int64_t end) {
+        return MapLow(out, f, begin, end, out_data, x_data);
+      },
+      [&](const float* from, float* to, int64_t n) {
+        ApplyUnary(f, from, to, n);
+      });
 }
 
-// body(a, b, to, n) for the blocks of [begin, end) of two operands and of what
-// is made of them.
-template <typename Body>
-void ForOperands(const Operand& x, const void* x_data, const Operand& y,
-                 const void* y_data, DType out, void* out_data, int64_t begin,
-                 int64_t end, const Body& body) {
-  OperandReader x_reader(x, x_data, end - begin);
-  OperandReader y_reader(y, y_data, end - begin);
-  alignas(64) float buffer[kConvertBlock];
-  ForBlocks(begin, end, [&](int64_t at, int64_t n) {
-    const float* a = x_reader.Block(at, n);
-    const float* b = y_reader.Block(at, n);
-    float* to = OutputBlock(out, out_data, at, buffer);
-    body(a, b, to, n);
-    StoreBlock(out, to, out_data, at, n);
+// MapOperand of two: block(x, y, to, n).
+template <typename Low, typename Block>
+void MapOperands(const Operand& x, const void* x_data, const Operand& y,
+                 const void* y_data, DType out, void* out_data,
+                 int64_t elements, int threads, const Low& low,
+                 const Block& block) {
+  ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
+    if (IsLow(out) && x.IsWhole(out) && y.IsWhole(out)) begin = low(begin, end);
+    OperandReader x_reader(x, x_data, end - begin);
+    OperandReader y_reader(y, y_data, end - begin);
+    alignas(64) float buffer[kConvertBlock];
+    ForBlocks(begin, end, [&](int64_t at, int64_t n) {
+      const float* a = x_reader.Block(at, n);
+      const float* b = y_reader.Block(at, n);
+      float* to = OutputBlock(out, out_data, at, buffer);
+      block(a, b, to, n);
+      StoreBlock(out, to, out_data, at, n);
+    });
   });
 }
 
@@ -227,15 +228,14 @@ template <typename F>
 void MapBinary(const Operand& x, const void* x_data, const Operand& y,
                const void* y_data, DType out, void* out_data, int64_t elements,
                int threads, const F& f) {
-  ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
-    if (IsLow(out) && x.IsWhole(out) && y.IsWhole(out)) {
-      begin = MapLow(out, f, begin, end, out_data, x_data, y_data);
-    }
-    ForOperands(x, x_data, y, y_data, out, out_data, begin, end,
-                [&](const float* a, const float* b, float* to, int64_t n) {
-                  ApplyBinary(f, a, b, to, n);
-                });
-  });
+  MapOperands(
+      x, x_data, y, y_data, out, out_data, elements, threads,
+      [&](int64_t begin, int64_t end) {
+        return MapLow(out, f, begin, end, out_data, x_data, y_data);
+      },
+      [&](const float* a, const float* b, float* to, int64_t n) {
+        ApplyBinary(f, a, b, to, n);
+      });
 }
 
 }  // namespace kernels

@@ -39,9 +39,6 @@ struct EluGradOp {
     const float slope = alpha * Exp(x > 0.0f ? 0.0f : x);
     return x > 0.0f ? 1.0f : slope;
   }
-  HT_HOST_DEVICE static float With(float slope, float, float grad) {
-    return grad * slope;
-  }
   HT_HOST_DEVICE float operator()(float x, float grad) const {
     return grad * Part(x);
   }
@@ -120,9 +117,6 @@ struct SoftplusGradOp {
     const float scaled = beta * x;
     return scaled > threshold ? 1.0f : Sigmoid(scaled);
   }
-  HT_HOST_DEVICE static float With(float slope, float, float grad) {
-    return grad * slope;
-  }
   HT_HOST_DEVICE float operator()(float x, float grad) const {
     return grad * Part(x);
   }
@@ -151,9 +145,6 @@ struct MishGradOp {
     const float slope = above ? 1.0f : e / (1.0f + e);
     const float bend = 4.0f * ((w + 1.0f) * inverse) * inverse;
     return w * inverse + near * bend * slope;
-  }
-  HT_HOST_DEVICE static float With(float slope, float, float grad) {
-    return grad * slope;
   }
   HT_HOST_DEVICE float operator()(float x, float grad) const {
     return grad * Part(x);

@@ -137,9 +137,6 @@ struct GeluGradOp {
     const float slope = x > 0.0f ? 1.0f - tail : tail;
     return x == x ? slope : x;
   }
-  HT_HOST_DEVICE static float With(float slope, float, float grad) {
-    return grad * slope;
-  }
   HT_HOST_DEVICE float operator()(float x, float grad) const {
     return grad * Part(x);
   }
@@ -169,9 +166,6 @@ struct TanhGeluGradOp {
     const float tail = Scaled(factor * exp.value, exp);
     const float slope = x > 0.0f ? 1.0f - tail : tail;
     return x == x ? slope : x;
-  }
-  HT_HOST_DEVICE static float With(float slope, float, float grad) {
-    return grad * slope;
   }
   HT_HOST_DEVICE float operator()(float x, float grad) const {
     return grad * Part(x);

@@ -5,9 +5,9 @@
 // 1, Log 0.8, Tanh 1.3, Sigmoid 2.5, Expm1 1.4, Log1p 2.
 //
 // Functors with kIsLong take more than some 25 instructions for a vector: for
-// 16 bits a look-up among their results is faster. Those of two operands look
-// up a part that hangs on one: f(x, y) is With(Part(x), x, y), or, if
-// kPartOfSecond, With(Part(y), x, y).
+// 16 bits a look-up among their results is faster. Of two operands a part that
+// hangs on one is looked up: f(x, grad) is grad * Part(x), or f(x, y) is
+// With(Part(y), x, y).
 #ifndef HALFTONE_KERNELS_FUNCTORS_MATH_H_
 #define HALFTONE_KERNELS_FUNCTORS_MATH_H_
 

@@ -53,7 +53,7 @@ struct BceByXOp {
 
 // Of a logarithm of a probability; 0 where the target is not above 0.
 struct KldivOp {
-  static constexpr bool kIsLong = true, kPartOfSecond = true;
+  static constexpr bool kIsLong = true;
   HT_HOST_DEVICE static float Part(float target) { return Log(target); }
   HT_HOST_DEVICE static float With(float log, float x, float target) {
     const float loss = target * (log - x);
