@@ -487,10 +487,7 @@ bool IsPackable(const ConvOp& conv, int64_t columns) {
   for (const ConvDim& dim : conv.shape.volume) {
     if (dim.filter > kMostTaps || dim.stride > kMostTaps) return false;
   }
-  // A single panel leaves multipliers waiting, the library's f32 does not.
-  const bool is_enough = conv.image_desc.dtype != DType::kF32 ||
-                         PanelsOf(columns) >= PanelsAtOnce();
-  return 4 * columns >= 3 * Padded(columns) && is_enough;
+  return 4 * columns >= 3 * Padded(columns);
 }
 
 void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {

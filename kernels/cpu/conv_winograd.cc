@@ -58,8 +58,7 @@ class WinogradConv {
     chunk_ = std::clamp<int64_t>(
         kNearFloats / (W::kPoints * depth_) / kTileRows * kTileRows,
         2 * kTileRows, 8 * kTileRows);
-    // Caches have few places for what lies a power of two apart.
-    row_ = depth_ + kPanel;
+    row_ = WinogradRow(depth_);
     panel_stride_ = W::kPoints * depth_ * kPanel + kPanel;
   }
 

@@ -41,7 +41,7 @@ class WinogradGradFilter {
     chunk_ = PartSums() > kNearSums ? 2 * kTiles : kTiles;
     // Caches have few places for what lies a power of two apart.
     panel_stride_ = chunk_ * kPanel + kPanel;
-    made_row_ = filters() + kPanel;
+    made_row_ = WinogradRow(filters());
   }
 
   const WinogradTiles& tiles() const { return tiles_; }

@@ -234,8 +234,8 @@ class PixelsMost {
       for (int k = 0; k < kVectors; ++k) {
         Low::Load(x + taps.by_column[i] + 16 * k, lanes);
         const __m512 v = _mm512_load_ps(lanes);
-        most[k] = _mm512_mask_mov_ps(
-            most[k], _mm512_cmp_ps_mask(v, most[k], _CMP_GT_OQ), v);
+        // Of equals and NaNs the second.
+        most[k] = _mm512_maskz_max_ps(0xffff, v, most[k]);
         sums[k] = _mm512_add_ps(sums[k], v);  // NaN wherever an element is
       }
     }

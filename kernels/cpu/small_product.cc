@@ -55,78 +55,106 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline int32_t AsPair(const float& x) {
   return pair;
 }
 
-// `kRows` rows of `kPanels` panels, all in registers.
+// The same of some vectors y and one number x. AVX-512 multiplies by a number
+// where it lies in memory: it costs a single vector a third of its rate to
+// take that to a register first, as compilers do.
+template <Product kProduct, int kVectors, typename Vector>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddProducts(const float& x,
+                                                     const Vector* y,
+                                                     Vector* sums) {
+#ifdef HT_ISA_X86
+  if constexpr (kVectors == 1 && sizeof(Vector) == 64) {
+    if constexpr (kProduct == Product::kPairs) {
+      asm("vdpbf16ps %1%{1to16%}, %2, %0" : "+v"(*sums) : "m"(x), "v"(*y));
+    } else {
+      asm("vfmadd231ps %1%{1to16%}, %2, %0" : "+v"(*sums) : "m"(x), "v"(*y));
+    }
+    return;
+  }
+#endif
+  Vector all;
+  if constexpr (kProduct == Product::kPairs) {
+    all = (Vector)(Pairs16{} + AsPair(x));
+  } else {
+    all = x * (Vector{} + 1.0f);
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) AddProduct<kProduct>(all, y[v], &sums[v]);
+}
+
+// Tiles of rows, one after another: how many, and from one's left factor to the
+// next one's.
+struct Tiles {
+  int64_t count, step;
+};
+
+// Tiles of `kRows` rows of `kPanels` panels, each all in registers.
 template <typename Vector, Product kProduct, int kRows, int kPanels,
           typename LeftSteps>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyRows(const PartsProduct& p,
-                                                      const float* left_at,
-                                                      LeftSteps steps,
-                                                      const float* right_at,
-                                                      const Result& to) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyTiles(
+    const PartsProduct& p, const Tiles& tiles, const float* left_at,
+    LeftSteps steps, const float* right_at, const Result& to) {
   const absl::Span<const DepthPart> parts = p.parts;
   const int64_t depth = p.depth, right_step = p.right.row_step;
   const int64_t panel_stride = p.right.stride;
   constexpr int kLanes = sizeof(Vector) / sizeof(float);
   constexpr int kEach = kPanel / kLanes, kVectors = kPanels * kEach;
-  Vector sums[kRows][kVectors];
+  float* out = to.data;
+  const int64_t out_stride = to.stride;
+  for (int64_t tile = 0; tile < tiles.count; ++tile) {
+    Vector sums[kRows][kVectors];
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      const float* from = to.data + r * to.stride + v * kLanes;
-      sums[r][v] = to.add ? *reinterpret_cast<const Vector*>(from) : Vector{};
-    }
-  }
-  for (const DepthPart& part : parts) {
-    const float* left = left_at + part.left;
-    const float* right = right_at + part.right;
-    for (int64_t k = 0; k < depth; ++k) {
-      Vector y[kVectors];
+    for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
-        y[v] = *reinterpret_cast<const Vector*>(
-            right + v / kEach * panel_stride + v % kEach * kLanes);
+        const float* from = out + r * out_stride + v * kLanes;
+        sums[r][v] = to.add ? *reinterpret_cast<const Vector*>(from) : Vector{};
       }
-#pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-        Vector x;
-        if constexpr (kProduct == Product::kPairs) {
-          x = (Vector)(Pairs16{} + AsPair(left[r * steps.row]));
-        } else {
-          x = left[r * steps.row] * (Vector{} + 1.0f);
-        }
+    }
+    for (const DepthPart& part : parts) {
+      const float* left = left_at + part.left;
+      const float* right = right_at + part.right;
+      for (int64_t k = 0; k < depth; ++k) {
+        Vector y[kVectors];
 #pragma GCC unroll 4
         for (int v = 0; v < kVectors; ++v) {
-          AddProduct<kProduct>(x, y[v], &sums[r][v]);
+          y[v] = *reinterpret_cast<const Vector*>(
+              right + v / kEach * panel_stride + v % kEach * kLanes);
         }
-      }
-      left += steps.column;
-      right += right_step;
-    }
-  }
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      float* out = to.data + r * to.stride + v * kLanes;
-      *reinterpret_cast<Vector*>(out) = sums[r][v];
+        for (int r = 0; r < kRows; ++r) {
+          AddProducts<kProduct, kVectors>(left[r * steps.row], y, sums[r]);
+        }
+        left += steps.column;
+        right += right_step;
+      }
     }
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        *reinterpret_cast<Vector*>(out + r * out_stride + v * kLanes) =
+            sums[r][v];
+      }
+    }
+    left_at += tiles.step;
+    out += kRows * out_stride;
   }
 }
 
-// The instruction sets: as many rows and panels as there are registers for, two
-// panels where one leaves the multipliers waiting for the left factor. A
+// The instruction sets: as many rows and panels as there are registers for. A
 // function for each number of rows, as compilers keep sums in registers only in
-// small ones.
+// small ones; it runs through the tiles, for it finds the addresses of their
+// rows in as many instructions as some rounds of its inner loop take.
 struct Avx512 {
   static constexpr int kRows = 12, kPanels = 2;
   static constexpr Product kFloats = Product::kFusedFloats;
   template <Product kProduct, int kRowsOf, int kPanelsOf, typename LeftSteps>
   HT_TARGET_AVX512 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void
-  Rows(const PartsProduct& p, const float* left, LeftSteps steps,
-       const float* right, const Result& to) {
-    MultiplyRows<WideVector<16>, kProduct, kRowsOf, kPanelsOf>(p, left, steps,
-                                                               right, to);
+  Run(const PartsProduct& p, const Tiles& tiles, const float* left,
+      LeftSteps steps, const float* right, const Result& to) {
+    MultiplyTiles<WideVector<16>, kProduct, kRowsOf, kPanelsOf>(
+        p, tiles, left, steps, right, to);
   }
 };
 struct Avx2 {
@@ -134,34 +162,36 @@ struct Avx2 {
   static constexpr Product kFloats = Product::kFusedFloats;
   template <Product kProduct, int kRowsOf, int kPanelsOf, typename LeftSteps>
   HT_TARGET_AVX2 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void
-  Rows(const PartsProduct& p, const float* left, LeftSteps steps,
-       const float* right, const Result& to) {
-    MultiplyRows<WideVector<8>, kProduct, kRowsOf, kPanelsOf>(p, left, steps,
-                                                              right, to);
+  Run(const PartsProduct& p, const Tiles& tiles, const float* left,
+      LeftSteps steps, const float* right, const Result& to) {
+    MultiplyTiles<WideVector<8>, kProduct, kRowsOf, kPanelsOf>(
+        p, tiles, left, steps, right, to);
   }
 };
 struct Baseline {
   static constexpr int kRows = 3, kPanels = 1;
   static constexpr Product kFloats = Product::kFloats;
   template <Product kProduct, int kRowsOf, int kPanelsOf, typename LeftSteps>
-  __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void Rows(
-      const PartsProduct& p, const float* left, LeftSteps steps,
-      const float* right, const Result& to) {
-    MultiplyRows<WideVector<4>, kProduct, kRowsOf, kPanelsOf>(p, left, steps,
-                                                              right, to);
+  __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void Run(
+      const PartsProduct& p, const Tiles& tiles, const float* left,
+      LeftSteps steps, const float* right, const Result& to) {
+    MultiplyTiles<WideVector<4>, kProduct, kRowsOf, kPanelsOf>(
+        p, tiles, left, steps, right, to);
   }
 };
 
-// At most kRows rows.
+// Of tiles of at most kRows rows.
 template <typename Set, Product kProduct, int kRows, int kPanels,
           typename LeftSteps>
-void MultiplyRest(int64_t rows, const PartsProduct& p, const float* left,
-                  LeftSteps steps, const float* right, const Result& to) {
+void MultiplyRows(int64_t rows, const PartsProduct& p, const Tiles& tiles,
+                  const float* left, LeftSteps steps, const float* right,
+                  const Result& to) {
   if (rows == kRows) {
-    Set::template Rows<kProduct, kRows, kPanels>(p, left, steps, right, to);
+    Set::template Run<kProduct, kRows, kPanels>(p, tiles, left, steps, right,
+                                                to);
   } else if constexpr (kRows > 1) {
-    MultiplyRest<Set, kProduct, kRows - 1, kPanels>(rows, p, left, steps, right,
-                                                    to);
+    MultiplyRows<Set, kProduct, kRows - 1, kPanels>(rows, p, tiles, left, steps,
+                                                    right, to);
   }
 }
 
@@ -171,23 +201,24 @@ template <typename Set, Product kProduct, int kPanels>
 void MultiplyPanels(const PartsProduct& p, const float* right, Result to) {
   constexpr int kRows = Set::kRows;
   const float* left = p.left.data;
-  int64_t tiles = (p.rows + kRows - 1) / kRows;
-  for (int64_t rest = p.rows; rest > 0; --tiles) {
-    int64_t rows = std::min<int64_t>(rest, kRows);
-    if (p.tile_stride > 0) {
-      MultiplyRest<Set, kProduct, kRows, kPanels>(
-          rows, p, left, TileSteps<kRows>(), right, to);
-      left += p.tile_stride;
-    } else {
-      rows = (rest + tiles - 1) / tiles;
-      const Steps steps = {p.left.stride, p.left.column_stride};
-      MultiplyRest<Set, kProduct, kRows, kPanels>(rows, p, left, steps, right,
-                                                  to);
-      left += rows * p.left.stride;
-    }
-    to.data += rows * to.stride;
-    rest -= rows;
+  const auto run = [&](int64_t rows, const Tiles& tiles, auto steps) {
+    if (tiles.count <= 0) return;
+    MultiplyRows<Set, kProduct, kRows, kPanels>(rows, p, tiles, left, steps,
+                                                right, to);
+    left += tiles.count * tiles.step;
+    to.data += tiles.count * rows * to.stride;
+  };
+  if (p.tile_stride > 0) {
+    const TileSteps<kRows> steps;
+    run(kRows, {p.rows / kRows, p.tile_stride}, steps);
+    return run(p.rows % kRows, {p.rows % kRows > 0 ? 1 : 0, 0}, steps);
   }
+  const Steps steps = {p.left.stride, p.left.column_stride};
+  const int64_t tiles = (p.rows + kRows - 1) / kRows;
+  if (tiles == 0) return;
+  const int64_t rows = p.rows / tiles, longer = p.rows % tiles;
+  run(rows + 1, {longer, (rows + 1) * steps.row}, steps);
+  run(rows, {tiles - longer, rows * steps.row}, steps);
 }
 
 template <typename Set, Product kProduct>

@@ -108,6 +108,12 @@ struct WinogradPoints {
   }
 };
 
+// From a tile to the next where its channels lie side by side: caches have few
+// places for what lies a power of two apart, from 512 bytes on.
+inline int64_t WinogradRow(int64_t channels) {
+  return channels + (channels % 128 == 0 ? kPanel : 0);
+}
+
 struct WinogradRange {
   int64_t begin, end;
   int64_t size() const { return end - begin; }
