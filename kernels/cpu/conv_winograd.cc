@@ -52,12 +52,13 @@ class WinogradConv {
         tiles_(W::kMade, conv_.shape.samples, DimOf(conv_.shape.volume[1]),
                DimOf(conv_.shape.volume[2])) {
     if (conv_.bias >= 0) bias_dtype_ = op.inputs()[conv_.bias].dtype;
-    // Tiles that are made together: their points take at most half of a
-    // second-level cache of a MiB, but for the deepest.
-    constexpr int64_t kNearFloats = 96 << 10;
-    chunk_ = std::clamp<int64_t>(
-        kNearFloats / (W::kPoints * depth_) / kTileRows * kTileRows,
-        2 * kTileRows, 8 * kTileRows);
+    // Tiles that are made together: their points, seen and made, take at most
+    // half of a second-level cache of a MiB, but for the deepest.
+    constexpr int64_t kNearFloats = 128 << 10;
+    chunk_ = std::clamp<int64_t>(kNearFloats /
+                                     (W::kPoints * (depth_ + MadeColumns())) /
+                                     kTileRows * kTileRows,
+                                 2 * kTileRows, 8 * kTileRows);
     row_ = WinogradRow(depth_);
     panel_stride_ = W::kPoints * depth_ * kPanel + kPanel;
   }

@@ -53,13 +53,17 @@ Candidate WinogradCandidate(ConvOp (*conv_of)(const BoundOp&)) {
     };
     return candidate;
   };
-  const auto chosen = [conv_of, two = of(TypeTag<Winograd<2, 3>>()),
-                       four = of(TypeTag<Winograd<4, 3>>()),
-                       five = of(TypeTag<Winograd<2, 5>>())](
+  const auto chosen = [conv_of, two_of_three = of(TypeTag<Winograd<2, 3>>()),
+                       four_of_three = of(TypeTag<Winograd<4, 3>>()),
+                       two_of_five = of(TypeTag<Winograd<2, 5>>()),
+                       four_of_five = of(TypeTag<Winograd<4, 5>>())](
                           const BoundOp& op) -> const Candidate& {
     const ConvOp conv = conv_of(op);
-    if (conv.shape.volume[1].filter == 5) return five;
-    return IsLow(conv.image_desc.dtype) ? four : two;
+    const bool is_low = IsLow(conv.image_desc.dtype);
+    if (conv.shape.volume[1].filter == 5) {
+      return is_low ? four_of_five : two_of_five;
+    }
+    return is_low ? four_of_three : two_of_three;
   };
   Candidate candidate;
   candidate.name = "winograd";

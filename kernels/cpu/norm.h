@@ -97,13 +97,17 @@ inline NormalizeMap MakeNormalizeMap(const Buffers& buffers, const NormAt& norm,
   return {In(buffers, norm.mean), factor, In(buffers, norm.bias)};
 }
 
-// In place, of a vector of channels (LowVector), and rounded as if it had been
-// stored as T; for bodies of ForIsa.
-template <typename Low, typename T>
-void NormalizeLanes(const NormalizeMap& map, int64_t channel, float* x) {
+// In place, of a vector of channels (LowVector); for bodies of ForIsa.
+template <typename Low>
+void NormalLanes(const NormalizeMap& map, int64_t channel, float* x) {
 #pragma GCC ivdep
 #pragma GCC unroll 1  // else it becomes no vector
   for (int k = 0; k < Low::kSize; ++k) x[k] = map.At(channel + k)(x[k], x[k]);
+}
+// The same, rounded as if it had been stored as T.
+template <typename Low, typename T>
+void NormalizeLanes(const NormalizeMap& map, int64_t channel, float* x) {
+  NormalLanes<Low>(map, channel, x);
   Low::Round(x, T());
 }
 template <typename Low>

@@ -21,7 +21,8 @@ class NormMaxPool {
  public:
   explicit NormMaxPool(const BoundOp& fusion) : at_(fusion), most_(at_.shape) {
     const PoolDim& h = at_.shape.h;
-    const int64_t rows = kStripBytes / std::max<int64_t>(1, RowBytes());
+    const int64_t bytes = h.kernel > h.stride ? kFarBytes : kNearBytes;
+    const int64_t rows = bytes / std::max<int64_t>(1, RowBytes());
     lines_ = std::clamp<int64_t>((rows - h.kernel) / h.stride + 1, 1,
                                  std::max<int64_t>(1, h.out));
     strips_ = (h.out + lines_ - 1) / lines_;
@@ -46,9 +47,10 @@ class NormMaxPool {
   }
 
  private:
-  // Of the second-level cache. Rows of which two strips have windows are made
-  // twice: a strip is to have many.
-  static constexpr int64_t kStripBytes = 256 << 10;
+  // Of a strip: of the first-level cache, and of the second-level one where two
+  // strips have windows of one row: it is made twice, and a strip is to have
+  // many.
+  static constexpr int64_t kNearBytes = 16 << 10, kFarBytes = 256 << 10;
 
   int64_t RowBytes() const { return at_.shape.InRow() * sizeof(T); }
   int64_t StripFloats() const {
@@ -94,8 +96,9 @@ class NormMaxPool {
         for (int64_t c = 0; c < whole; c += Low::kSize) {
           float lanes[Low::kSize];
           Low::Load(x + at + c, lanes);
-          NormalizeLanes<Low, T>(map, c, lanes);
-          ReluOfLanes<Low>(lanes);
+          NormalLanes<Low>(map, c, lanes);
+          ReluOfLanes<Low>(
+              lanes);  // before it is rounded: the bits are the same
           Low::Store(lanes, to + at + c);
         }
         for (int64_t c = whole; c < channels; ++c) {
@@ -109,7 +112,7 @@ class NormMaxPool {
   }
 
   NormMaxPoolAt at_;
-  PixelsMost<T> most_;
+  PixelsMost<T, /*kNegative=*/false> most_;
   int64_t lines_, strips_;  // of a strip; of a plane
 };
 

@@ -130,8 +130,9 @@ inline void ForPixelWindows(const PoolShape& shape, int64_t oh,
 }
 
 // Window by window, first the maxima of a vector of channels, then their
-// places.
-template <typename T>
+// places. Of numbers that are not `kNegative`, nor -0, equals are the same:
+// both come at once.
+template <typename T, bool kNegative = true>
 class PixelsMost {
  public:
   explicit PixelsMost(const PoolShape& shape) : shape_(shape) {}
@@ -224,25 +225,31 @@ class PixelsMost {
     using Low = LowVector<Isa::kAvx512>;
     alignas(64) float lanes[16];
     __m512 most[kVectors], sums[kVectors];
+    __m128i places[kVectors];
+    const int64_t* const order = kNegative ? taps.by_column : taps.by_row;
+    const auto first = static_cast<char>(taps.places[0]);
 #pragma GCC unroll 4
     for (int k = 0; k < kVectors; ++k) {
-      Low::Load(x + taps.by_column[0] + 16 * k, lanes);
+      Low::Load(x + order[0] + 16 * k, lanes);
       sums[k] = most[k] = _mm512_load_ps(lanes);
+      places[k] = _mm_set1_epi8(first);
     }
     for (int i = 1; i < taps.count; ++i) {
+      const __m128i place = _mm_set1_epi8(static_cast<char>(taps.places[i]));
 #pragma GCC unroll 4
       for (int k = 0; k < kVectors; ++k) {
-        Low::Load(x + taps.by_column[i] + 16 * k, lanes);
+        Low::Load(x + order[i] + 16 * k, lanes);
         const __m512 v = _mm512_load_ps(lanes);
+        if (!kNegative) {
+          const __mmask16 more = _mm512_cmp_ps_mask(v, most[k], _CMP_GT_OQ);
+          places[k] = _mm_mask_mov_epi8(places[k], more, place);
+        }
         // Of equals and NaNs the second.
         most[k] = _mm512_maskz_max_ps(0xffff, v, most[k]);
         sums[k] = _mm512_add_ps(sums[k], v);  // NaN wherever an element is
       }
     }
-    __m128i places[kVectors];
-#pragma GCC unroll 4
-    for (int k = 0; k < kVectors; ++k) places[k] = _mm_setzero_si128();
-    for (int i = taps.count - 1; i >= 0; --i) {
+    for (int i = taps.count - 1; kNegative && i >= 0; --i) {
       const __m128i place = _mm_set1_epi8(static_cast<char>(taps.places[i]));
 #pragma GCC unroll 4
       for (int k = 0; k < kVectors; ++k) {
@@ -421,18 +428,29 @@ class PixelsGather {
   HT_TARGET_AVX512 static void SpreadWide(const Window<T>& window,
                                           int64_t pixels, int64_t n, int64_t c,
                                           T* x_grad) {
-    using Low = LowVector<Isa::kAvx512>;
-    alignas(64) float lanes[16];
-    Low::Load(window.grad + c, lanes);
-    const __m512 grad = _mm512_load_ps(lanes);
     const __m128i argmax =
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(window.argmax + c));
-    for (int64_t j = 0; j < pixels; ++j) {
-      const auto place = _mm_set1_epi8(static_cast<char>(window.place + j));
-      _mm512_store_ps(lanes,
-                      _mm512_maskz_add_ps(_mm_cmpeq_epi8_mask(argmax, place),
-                                          _mm512_setzero_ps(), grad));
-      Low::Store(lanes, x_grad + j * n);
+    if constexpr (sizeof(T) == sizeof(float)) {
+      const __m512 grad = _mm512_loadu_ps(window.grad + c);
+      for (int64_t j = 0; j < pixels; ++j) {
+        const auto place = _mm_set1_epi8(static_cast<char>(window.place + j));
+        const __mmask16 found = _mm_cmpeq_epi8_mask(argmax, place);
+        _mm512_storeu_ps(x_grad + j * n,
+                         _mm512_maskz_add_ps(found, _mm512_setzero_ps(), grad));
+      }
+    } else {
+      const auto* const grads =
+          reinterpret_cast<const __m256i*>(window.grad + c);
+      __m256i grad = _mm256_loadu_si256(grads);
+      // Of -0 a 0.
+      grad = _mm256_maskz_mov_epi16(
+          _mm256_cmpneq_epi16_mask(grad, _mm256_set1_epi16(-0x8000)), grad);
+      for (int64_t j = 0; j < pixels; ++j) {
+        const auto place = _mm_set1_epi8(static_cast<char>(window.place + j));
+        const __mmask16 found = _mm_cmpeq_epi8_mask(argmax, place);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(x_grad + j * n),
+                            _mm256_maskz_mov_epi16(found, grad));
+      }
     }
   }
 

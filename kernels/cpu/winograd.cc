@@ -92,6 +92,7 @@ void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
 HT_WINOGRAD(2, 3);
 HT_WINOGRAD(4, 3);
 HT_WINOGRAD(2, 5);
+HT_WINOGRAD(4, 5);
 #undef HT_WINOGRAD
 
 }  // namespace kernels

@@ -1,8 +1,9 @@
 // Winograd's minimal filtering: F(2x2, 3x3) makes tiles of 2x2 pixels from 4x4
 // that it sees with 16 products for each pair of channels, where windows of a
 // 3x3 convolution one by one take 36; F(4x4, 3x3) and F(2x2, 5x5) see 6x6 and
-// take 36 in place of 144 and 100. Lavin, Gray: Fast Algorithms for
-// Convolutional Neural Networks (2015), section 4.1:
+// take 36 in place of 144 and 100, F(4x4, 5x5) sees 8x8 and takes 64 in place
+// of 400. Lavin, Gray: Fast Algorithms for Convolutional Neural Networks
+// (2015), section 4.1:
 //
 //   Y = A' [(G g G') * (B' d B)] A
 //
@@ -18,8 +19,9 @@
 // and infinity: of F(2x2, 5x5) and 16 to 256 channels the error is 1.8 to 2.2
 // times that of direct sums (with 1 and -1 in place of the halves, 1.9 to 4.3);
 // of F(4x4, 3x3) and 64 to 512 channels 4 to 7 times, below 3e-6 of the largest
-// (with 1 and -1, 6 to 15). What is not finite in one pixel is so in the whole
-// of its tiles.
+// (with 1 and -1, 6 to 15). Of eight points 1 and -1 are added: of F(4x4, 5x5)
+// and 16 to 256 channels 3 to 6 times, below 8e-6 of the largest. What is not
+// finite in one pixel is so in the whole of its tiles.
 #ifndef HALFTONE_KERNELS_CPU_WINOGRAD_H_
 #define HALFTONE_KERNELS_CPU_WINOGRAD_H_
 
@@ -134,96 +136,133 @@ void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
 // ---- For bodies of ForIsa. `Line`s transform a line of kFrom vectors into one
 // of kTo, which lie to_step apart.
 
+// Polynomials are taken at 0, at the first kPairs of these and their negatives,
+// and at infinity.
+inline constexpr float kWinogradPoints[] = {0.5f, 2, 1};
+
 namespace winograd_internal {
-template <typename V>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void StoreSix(
-    const V& first, const V& near, const V& near_odd, const V& far,
-    const V& far_odd, const V& last, V* to, int to_step) {
-  to[0] = first;
-  to[to_step] = near + near_odd;
-  to[2 * to_step] = near - near_odd;
-  to[3 * to_step] = far + far_odd;
-  to[4 * to_step] = far - far_odd;
-  to[5 * to_step] = last;
+// x to the power of n.
+constexpr float Power(float x, int n) {
+  return n == 0 ? 1 : x * Power(x, n - 1);
 }
 
-struct SeenOfSix {
+// Even and odd terms differ in sign alone at a point and at its negative.
+template <int pairs, typename V>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void StorePoints(const V& first,
+                                                     const V* even,
+                                                     const V* odd,
+                                                     const V& last, V* to,
+                                                     int to_step) {
+  to[0] = first;
+#pragma GCC unroll 3
+  for (int p = 0; p < pairs; ++p) {
+    to[(2 * p + 1) * to_step] = even[p] + odd[p];
+    to[(2 * p + 2) * to_step] = even[p] - odd[p];
+  }
+  to[(2 * pairs + 1) * to_step] = last;
+}
+
+template <int pairs>
+struct Seen;
+template <>
+struct Seen<2> {
   static constexpr int kFrom = 6, kTo = 6;
   template <typename V>
   ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* d, V* to, int to_step) {
     const V d1 = d[1], d2 = d[2], d3 = d[3];
     const V d4 = d[4];
-    const V near = d4 - 4.0f * d2, far = d4 - 0.25f * d2;
-    const V near_odd = 0.5f * d3 - 2.0f * d1;
-    const V far_odd = 2.0f * d3 - 0.5f * d1;
+    const V even[] = {d4 - 4.0f * d2, d4 - 0.25f * d2};
+    const V odd[] = {0.5f * d3 - 2.0f * d1, 2.0f * d3 - 0.5f * d1};
     const V first = (d[0] + d4) - 4.25f * d2, last = (d1 + d[5]) - 4.25f * d3;
-    StoreSix(first, near, near_odd, far, far_odd, last, to, to_step);
+    StorePoints<2>(first, even, odd, last, to, to_step);
+  }
+};
+template <>
+struct Seen<3> {
+  static constexpr int kFrom = 8, kTo = 8;
+  template <typename V>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* d, V* to, int to_step) {
+    const V d1 = d[1], d2 = d[2], d3 = d[3];
+    const V d4 = d[4], d5 = d[5], d6 = d[6];
+    const V even[] = {(d6 + 4.0f * d2) - 5.0f * d4,
+                      (d6 + 0.25f * d2) - 1.25f * d4, (d6 + d2) - 4.25f * d4};
+    const V odd[] = {(0.5f * d5 + 2.0f * d1) - 2.5f * d3,
+                     (2.0f * d5 + 0.5f * d1) - 2.5f * d3,
+                     (d5 + d1) - 4.25f * d3};
+    const V first = (d[0] - d6) + 5.25f * (d4 - d2);
+    const V last = (d[7] - d1) + 5.25f * (d3 - d5);
+    StorePoints<3>(first, even, odd, last, to, to_step);
   }
 };
 }  // namespace winograd_internal
 
-// Of six points: polynomials at 0, 1/2, -1/2, 2, -2 and infinity, where even
-// and odd terms differ in sign alone at a point and at its negative.
+// Of six points and of eight.
 template <int made, int tap>
 struct Winograd : WinogradSizes<made, tap> {
-  static_assert(made + tap - 1 == 6, "six points");
-  // Of the points 1/2 and -1/2, 2 and -2: the product of what each is apart
-  // from the others, to the power of -1.
-  static constexpr float kNear = -8.0f / 15, kFar = 1.0f / 30;
+  static constexpr int kPairs = (made + tap - 1) / 2 - 1;
+  static_assert((kPairs == 2 || kPairs == 3) && (made + tap) % 2 == 1);
+  // Of a pair of points: the product of what each is apart from the others, to
+  // the power of -1.
+  static constexpr float Factor(int pair) {
+    constexpr float kSix[] = {-8.0f / 15, 1.0f / 30};
+    constexpr float kEight[] = {32.0f / 45, 1.0f / 90, -2.0f / 9};
+    return kPairs == 2 ? kSix[pair] : kEight[pair];
+  }
 
-  using SeenLine = winograd_internal::SeenOfSix;
+  using SeenLine = winograd_internal::Seen<kPairs>;
   // What polynomials of n terms are there.
   template <int n>
   struct AtPoints {
-    static constexpr int kFrom = n, kTo = 6;
+    static constexpr int kFrom = n, kTo = made + tap - 1;
     template <typename V>
     ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* c, V* to,
                                                  int to_step) {
-      const V first = c[0], last = c[n - 1];
-      V near = first, far = first;
-      V near_odd = 0.5f * c[1], far_odd = 2.0f * c[1];
-      if constexpr (n > 2) {
-        near += 0.25f * c[2];
-        far += 4.0f * c[2];
+      V even[kPairs], odd[kPairs];
+#pragma GCC unroll 3
+      for (int p = 0; p < kPairs; ++p) {
+        even[p] = c[0];
+        odd[p] = kWinogradPoints[p] * c[1];
+#pragma GCC unroll 3
+        for (int i = 2; i < n; ++i) {
+          (i % 2 == 0 ? even : odd)[p] +=
+              winograd_internal::Power(kWinogradPoints[p], i) * c[i];
+        }
       }
-      if constexpr (n > 3) {
-        near_odd += 0.125f * c[3];
-        far_odd += 8.0f * c[3];
-      }
-      if constexpr (n > 4) {
-        near += 0.0625f * c[4];
-        far += 16.0f * c[4];
-      }
-      winograd_internal::StoreSix(first, near, near_odd, far, far_odd, last, to,
-                                  to_step);
+      winograd_internal::StorePoints<kPairs>(c[0], even, odd, c[n - 1], to,
+                                             to_step);
     }
   };
   // The adjoint: n sums over the points.
   template <int n>
   struct OfPoints {
-    static constexpr int kFrom = 6, kTo = n;
+    static constexpr int kFrom = made + tap - 1, kTo = n;
     template <typename V>
     ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* m, V* to,
                                                  int to_step) {
-      RunWeighted(m, 1.0f, 1.0f, to, to_step);
+      RunTimes<false>(m, to, to_step);
     }
-    // With the points' factors.
-    template <typename V>
-    ABSL_ATTRIBUTE_ALWAYS_INLINE static void RunWeighted(const V* m,
-                                                         float near_factor,
-                                                         float far_factor,
-                                                         V* to, int to_step) {
-      const V first = m[0], last = m[5];
-      const V near = near_factor * (m[1] + m[2]);
-      const V near_odd = near_factor * (m[1] - m[2]);
-      const V far = far_factor * (m[3] + m[4]);
-      const V far_odd = far_factor * (m[3] - m[4]);
-      to[0] = first + (near + far);
-      to[to_step] = 0.5f * near_odd + 2.0f * far_odd;
-      if constexpr (n > 2) to[2 * to_step] = 0.25f * near + 4.0f * far;
-      if constexpr (n > 3) to[3 * to_step] = 0.125f * near_odd + 8.0f * far_odd;
-      if constexpr (n > 4) to[4 * to_step] = 0.0625f * near + 16.0f * far;
-      to[(n - 1) * to_step] += last;
+    // With the points' factors, or without.
+    template <bool factors, typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void RunTimes(const V* m, V* to,
+                                                      int to_step) {
+      V sums[n];
+#pragma GCC unroll 3
+      for (int p = 0; p < kPairs; ++p) {
+        const float factor = factors ? Factor(p) : 1;
+        const V even = factor * (m[2 * p + 1] + m[2 * p + 2]);
+        const V odd = factor * (m[2 * p + 1] - m[2 * p + 2]);
+#pragma GCC unroll 5
+        for (int i = 0; i < n; ++i) {
+          const V term = winograd_internal::Power(kWinogradPoints[p], i) *
+                         (i % 2 == 0 ? even : odd);
+          sums[i] = p == 0 ? term : sums[i] + term;
+        }
+      }
+      to[0] = m[0] + sums[0];
+#pragma GCC unroll 5
+      for (int i = 1; i < n; ++i) {
+        to[i * to_step] = i < n - 1 ? sums[i] : sums[i] + m[kFrom - 1];
+      }
     }
   };
   using MadeLine = AtPoints<made>;
@@ -233,15 +272,17 @@ struct Winograd : WinogradSizes<made, tap> {
     ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* g, V* to,
                                                  int to_step) {
       AtPoints<tap>::Run(g, to, to_step);
-#pragma GCC unroll 4
-      for (int i = 1; i <= 4; ++i) to[i * to_step] *= i <= 2 ? kNear : kFar;
+#pragma GCC unroll 6
+      for (int i = 0; i < 2 * kPairs; ++i) {
+        to[(i + 1) * to_step] *= Factor(i / 2);
+      }
     }
   };
   struct FilterGradLine : OfPoints<tap> {
     template <typename V>
     ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* s, V* to,
                                                  int to_step) {
-      OfPoints<tap>::RunWeighted(s, kNear, kFar, to, to_step);
+      OfPoints<tap>::template RunTimes<true>(s, to, to_step);
     }
   };
 };
@@ -315,18 +356,18 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void WinogradTransform(const Load& load,
                                                            const Store& store) {
   constexpr int kFrom = Line::kFrom, kTo = Line::kTo;
   V half[kTo * kFrom];
-#pragma GCC unroll 6
+#pragma GCC unroll 8
   for (int i = 0; i < kFrom; ++i) {
     V line[kFrom];
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int j = 0; j < kFrom; ++j) load(j * kFrom + i, &line[j]);
     Line::Run(line, half + i, kFrom);
   }
-#pragma GCC unroll 6
+#pragma GCC unroll 8
   for (int i = 0; i < kTo; ++i) {
     V line[kTo];
     Line::Run(half + i * kFrom, line, 1);
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int j = 0; j < kTo; ++j) store(i * kTo + j, line[j]);
   }
 }
