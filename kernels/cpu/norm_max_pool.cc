@@ -84,7 +84,7 @@ class NormMaxPool {
     }
   }
 
-  // relu of norm, of pixels.
+  // relu of norm, of pixels; rounded once, as that keeps signs and order.
   void Normalize(const NormalizeMap& map, const T* x, int64_t pixels,
                  T* to) const {
     const int64_t channels = at_.shape.channels;
@@ -97,8 +97,7 @@ class NormMaxPool {
           float lanes[Low::kSize];
           Low::Load(x + at + c, lanes);
           NormalLanes<Low>(map, c, lanes);
-          ReluOfLanes<Low>(
-              lanes);  // before it is rounded: the bits are the same
+          ReluOfLanes<Low>(lanes);
           Low::Store(lanes, to + at + c);
         }
         for (int64_t c = whole; c < channels; ++c) {
