@@ -169,11 +169,13 @@ class WinogradConv {
           const float* const taps = from + r * row_step + c;
           float* const points = to + r * kPanel + c;
           WinogradTransform<typename W::FilterLine, V>(
-              [=](int i, V* tap) {
-                *tap = *reinterpret_cast<const V*>(taps + i * tap_step);
+              [=](int y, int x, V* tap) {
+                *tap = *reinterpret_cast<const V*>(taps + (y * W::kTap + x) *
+                                                              tap_step);
               },
-              [=](int i, const V& made) {
-                *reinterpret_cast<V*>(points + i * point) = made;
+              [=](int y, int x, const V& made) {
+                *reinterpret_cast<V*>(points + (y * W::kSeen + x) * point) =
+                    made;
               });
         }
       }
@@ -219,7 +221,7 @@ class WinogradConv {
                           {right, panel_stride_}, /*add=*/false,
                           made + i * MadeFloats(), MadeColumns());
       }
-      DispatchType(FloatTypes(), result_.dtype, [&](auto tag) {
+      DispatchType(typename W::Types(), result_.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         Store<T>(tiles, p * kPanel, n * kPanel, made, run);
       });
@@ -247,11 +249,11 @@ class WinogradConv {
           const float* const from = made + (t - range.begin) * row + c;
           const V added = *reinterpret_cast<const V*>(bias + c);
           WinogradTransform<typename W::ResultLine, V>(
-              [=](int i, V* made) {
-                *made = *reinterpret_cast<const V*>(from + i * point);
+              [=](int y, int x, V* made) {
+                *made = *reinterpret_cast<const V*>(from +
+                                                    (y * W::kSeen + x) * point);
               },
-              [&](int i, const V& made) {
-                const int y = i / W::kMade, x = i % W::kMade;
+              [&](int y, int x, const V& made) {
                 if (place.y + y >= view.height || place.x + x >= view.width) {
                   return;
                 }

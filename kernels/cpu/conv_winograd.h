@@ -35,8 +35,8 @@ bool PaysAsWinograd(const WinogradTiles& tiles, DType dtype) {
              most * W::kTaps * tiles.pixels_of_sample();
 }
 
-// Of Kernel<W>, the one that is as wide as the windows of conv_of(op), with the
-// larger tiles for images of 16 bits: those round far less than its stores do.
+// Of Kernel<W>, the one that is as wide as the windows of conv_of(op) and for
+// images of its dtype.
 template <template <typename> class Kernel>
 Candidate WinogradCandidate(ConvOp (*conv_of)(const BoundOp&)) {
   const auto of = [conv_of](auto tag) {

@@ -183,15 +183,16 @@ class WinogradGradFilter {
       using V = WideVector<Low::kSize>;
       for (int64_t c = 0; c < n; c += Low::kSize) {
         WinogradTransform<typename W::FilterGradLine, V>(
-            [=](int i, V* sum) {
-              const float* const at = sums + i * point + c;
+            [=](int y, int x, V* sum) {
+              const float* const at = sums + (y * W::kSeen + x) * point + c;
               *sum = *reinterpret_cast<const V*>(at);
               for (int64_t p = 1; p < parts; ++p) {
                 *sum += *reinterpret_cast<const V*>(at + p * part);
               }
             },
-            [=](int i, const V& tap) {
-              Low::Store(reinterpret_cast<const float*>(&tap), to + i * n + c);
+            [=](int y, int x, const V& tap) {
+              Low::Store(reinterpret_cast<const float*>(&tap),
+                         to + (y * W::kTap + x) * n + c);
             });
       }
     });

@@ -77,6 +77,7 @@ struct PixelSource {
 
 // What rows a loop is given: it is compiled for no others.
 struct AllPixels {
+  using Types = FloatTypes;
   static constexpr bool kNorm = true, kSingle = true, kPairs = true;
 };
 struct PlainPixels : AllPixels {
@@ -95,7 +96,7 @@ inline void ForPixelSource(const PixelRows& x, const Body& body) {
   HT_CHECK((Kind::kNorm || x.norm == nullptr) &&
                (x.pairs ? Kind::kPairs : Kind::kSingle),
            "rows of another kind than the loop is for");
-  DispatchType(FloatTypes(), x.dtype, [&](auto tag) {
+  DispatchType(typename Kind::Types(), x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto call = [&](auto norm, auto pairs) {
       PixelSource<T, decltype(norm)::value, decltype(pairs)::value> source = {

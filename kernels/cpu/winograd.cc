@@ -19,14 +19,20 @@ unsigned PixelsInside(int64_t first, int64_t size) {
   return inside;
 }
 
+template <typename W, bool norm>
+struct TilePixels : SinglePixels {
+  using Types = typename W::Types;
+  static constexpr bool kNorm = norm;
+};
+
 // Points of the tiles of a range.
-template <typename Line>
+template <typename Line, typename Pixels>
 void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
                     const WinogradTiles::View& view, WinogradRange range,
                     WinogradRange channels, const WinogradPoints& to) {
   if (range.size() <= 0) return;
   const int64_t pixel = x.stride, line = view.width * pixel;
-  ForPixelSource<SinglePixels>(x, [=](const auto& source) {
+  ForPixelSource<Pixels>(x, [=](const auto& source) {
     ForIsa([=](auto isa) {
       using Low = LowVector<decltype(isa)::value>;
       using V = WideVector<Low::kSize>;
@@ -47,15 +53,14 @@ void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
           const int64_t from = first + c;
           float* const row = points_of.At(t - range.begin, c - channels.begin);
           WinogradTransform<Line, V>(
-              [&](int i, V* to) {
-                const int y = i / kSide, x = i % kSide;
+              [&](int y, int x, V* to) {
                 *to = V{};
                 if ((rows >> y & columns >> x & 1) == 0) return;
                 pixels.template Load<Low>(from + y * line + x * pixel, c,
                                           reinterpret_cast<float*>(to));
               },
-              [=](int i, const V& made) {
-                *reinterpret_cast<V*>(row + i * point) = made;
+              [=](int y, int x, const V& made) {
+                *reinterpret_cast<V*>(row + (y * Line::kTo + x) * point) = made;
               });
         }
         tiles.Advance(&place);
@@ -70,16 +75,16 @@ template <typename W>
 void TransformSeen(const WinogradTiles& tiles, const PixelRows& x,
                    WinogradRange range, WinogradRange channels,
                    const WinogradPoints& to) {
-  TransformTiles<typename W::SeenLine>(x, tiles, tiles.Seen(), range, channels,
-                                       to);
+  TransformTiles<typename W::SeenLine, TilePixels<W, /*norm=*/true>>(
+      x, tiles, tiles.Seen(), range, channels, to);
 }
 
 template <typename W>
 void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
                    WinogradRange range, WinogradRange channels,
                    const WinogradPoints& to) {
-  TransformTiles<typename W::MadeLine>(x, tiles, tiles.Made(), range, channels,
-                                       to);
+  TransformTiles<typename W::MadeLine, TilePixels<W, /*norm=*/false>>(
+      x, tiles, tiles.Made(), range, channels, to);
 }
 
 #define HT_WINOGRAD(kMade, kTap)                                            \

@@ -26,9 +26,11 @@
 #define HALFTONE_KERNELS_CPU_WINOGRAD_H_
 
 #include <cstdint>
+#include <type_traits>
 
 #include "absl/base/attributes.h"
 #include "kernels/common/conv_shape.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/pack_rows.h"
 #include "kernels/cpu/small_product.h"
 
@@ -40,6 +42,9 @@ template <int made, int tap>
 struct WinogradSizes {
   static constexpr int kMade = made, kTap = tap, kTaps = tap * tap;
   static constexpr int kSeen = made + tap - 1, kPoints = kSeen * kSeen;
+  // Of images: what large tiles round is far less than what stores of 16 bits
+  // do.
+  using Types = std::conditional_t<(made > 2), LowTypes, TypeList<float>>;
 };
 
 // The tiles of images of one size, and what each sees of other ones.
@@ -348,28 +353,41 @@ struct Winograd<2, 3> : WinogradSizes<2, 3> {
   };
 };
 
-// Both dims of kFrom x kFrom vectors: load(i, &vector) gives the i-th, row by
-// row, and store(i, vector) takes those that are made. What is between lies in
-// memory, for there are more vectors than registers; nothing else does.
+namespace winograd_internal {
+// body(i) of 0 to n - 1. Lines of eight take a compiler too long to unroll for
+// what they gain.
+template <int n, typename Body>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ForLines(const Body& body) {
+  if constexpr (n <= 6) {
+#pragma GCC unroll 6
+    for (int i = 0; i < n; ++i) body(i);
+  } else {
+#pragma GCC unroll 1
+    for (int i = 0; i < n; ++i) body(i);
+  }
+}
+}  // namespace winograd_internal
+
+// Both dims of kFrom x kFrom vectors: load(y, x, &vector) gives them, and
+// store(y, x, vector) takes those that are made. What is between lies in memory
+// where there are more vectors than registers; nothing else does.
 template <typename Line, typename V, typename Load, typename Store>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void WinogradTransform(const Load& load,
                                                            const Store& store) {
   constexpr int kFrom = Line::kFrom, kTo = Line::kTo;
   V half[kTo * kFrom];
-#pragma GCC unroll 8
-  for (int i = 0; i < kFrom; ++i) {
+  winograd_internal::ForLines<kFrom>([&](int x) {
     V line[kFrom];
 #pragma GCC unroll 8
-    for (int j = 0; j < kFrom; ++j) load(j * kFrom + i, &line[j]);
-    Line::Run(line, half + i, kFrom);
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < kTo; ++i) {
+    for (int y = 0; y < kFrom; ++y) load(y, x, &line[y]);
+    Line::Run(line, half + x, kFrom);
+  });
+  winograd_internal::ForLines<kTo>([&](int y) {
     V line[kTo];
-    Line::Run(half + i * kFrom, line, 1);
+    Line::Run(half + y * kFrom, line, 1);
 #pragma GCC unroll 8
-    for (int j = 0; j < kTo; ++j) store(i * kTo + j, line[j]);
-  }
+    for (int x = 0; x < kTo; ++x) store(y, x, line[x]);
+  });
 }
 
 }  // namespace kernels

@@ -41,6 +41,7 @@ def _precompiled(copts, testing = False):
 # -O1, which compiles it in four fifths of the time.
 _RUN_ONCE = [
     "graph/export",
+    "graph/import",
     "graph/zoo",
     "runtime/launch",
     "runtime/report",
