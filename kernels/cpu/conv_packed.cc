@@ -487,7 +487,10 @@ bool IsPackable(const ConvOp& conv, int64_t columns) {
   for (const ConvDim& dim : conv.shape.volume) {
     if (dim.filter > kMostTaps || dim.stride > kMostTaps) return false;
   }
-  return 4 * columns >= 3 * Padded(columns);
+  // Of f32 the library makes a single panel in less time.
+  const bool is_enough = conv.image_desc.dtype != DType::kF32 ||
+                         PanelsOf(columns) >= PanelsAtOnce();
+  return 4 * columns >= 3 * Padded(columns) && is_enough;
 }
 
 void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {

@@ -170,17 +170,18 @@ class Convolution : public ::testing::TestWithParam<
   Tensor Image(const Pair& dims, const Values& values) const {
     return {dtype(), dims, values, std::get<2>(GetParam())};
   }
-  // Whether a candidate is to make something of that many channels. Where there
-  // are pairs of bf16, packed ones take no odd depth, and Winograd's only large
-  // images.
-  bool Makes(int64_t depth) const {
+  // Whether a candidate is to make these columns of these factors. Packed ones
+  // of f32 make no single panel where two are made at once; where there are
+  // pairs of bf16, they take no odd depth, and Winograd's only large images.
+  bool Makes(int64_t columns, int64_t depth) const {
     if (std::get<3>(GetParam()) == std::string("winograd")) {
       return dtype() != DType::kBF16 ||
              (HasWinograd(dtype()) &&
               (!HasPairs() || shape().h * shape().w >= 14 * 14));
     }
-    return std::get<3>(GetParam()) != std::string("packed") ||
-           dtype() != DType::kBF16 || !HasPairs() || depth % 2 == 0;
+    if (std::get<3>(GetParam()) != std::string("packed")) return true;
+    if (dtype() == DType::kF32) return PanelsOf(columns) >= PanelsAtOnce();
+    return dtype() != DType::kBF16 || !HasPairs() || depth % 2 == 0;
   }
   // Of depthwise filters there are gradients alone.
   bool MakesFilterAlone() const {
@@ -188,7 +189,7 @@ class Convolution : public ::testing::TestWithParam<
   }
   // Forward convolutions of one tap are not packed in f32.
   bool MakesForward() const {
-    return !MakesFilterAlone() && Makes(shape().c) &&
+    return !MakesFilterAlone() && Makes(shape().o, shape().c) &&
            (std::get<3>(GetParam()) != std::string("packed") ||
             dtype() != DType::kF32 || shape().kh * shape().kw > 1);
   }
@@ -290,7 +291,7 @@ TEST_P(Convolution, ForwardWithBias) {
 }
 
 TEST_P(Convolution, GradInput) {
-  if (MakesFilterAlone() || !Makes(shape().o)) return;
+  if (MakesFilterAlone() || !Makes(shape().c, shape().o)) return;
   const Shape& s = shape();
   Values expected(input_.size());
   ForEachProduct(s, [&](int64_t i, int64_t f, int64_t o) {
@@ -305,7 +306,9 @@ TEST_P(Convolution, GradInput) {
 }
 
 TEST_P(Convolution, GradFilterInEachType) {
-  if (!Makes(/*depth: a pair of samples*/ shape().n > 1 ? 2 : 1)) return;
+  if (!Makes(shape().c, /*depth: a pair of samples*/ shape().n > 1 ? 2 : 1)) {
+    return;
+  }
   const Shape& s = shape();
   Values expected(filter_.size());
   ForEachProduct(s, [&](int64_t i, int64_t f, int64_t o) {

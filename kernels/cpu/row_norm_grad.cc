@@ -1,15 +1,11 @@
 // The gradients of layer_norm, rms_norm, group_norm and instance_norm. Those of
 // scale and bias are summed over chunks of rows, or over each channel of each
 // row, and then in f64; what is summed together the shape alone decides.
-#include <type_traits>
-
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/row_norm.h"
 #include "kernels/cpu/sums.h"
-#include "kernels/cpu/wide_vector.h"
 #include "kernels/functors/norm.h"
 
 namespace halftone {
@@ -23,12 +19,6 @@ struct GroupState {
   double plain[kConvertBlock], weighted[kConvertBlock];
   functors::NormGrad grad[kConvertBlock];
 };
-
-template <typename V, typename Float>
-auto& VectorOf(Float* x) {
-  using Of = std::conditional_t<std::is_const<Float>::value, const V, V>;
-  return *reinterpret_cast<Of*>(x);
-}
 
 struct RowNormGradKernel {
   RowNormOp norm;
@@ -160,52 +150,27 @@ struct RowNormGradKernel {
   static void AddByElement(const float* x, const float* y_grad, int64_t rows,
                            int64_t n, const float* scale, GroupState* state,
                            float* scale_sums, float* bias_sums) {
-    ForIsa([=](auto isa) {
-      using V = WideVector<LowVector<decltype(isa)::value>::kSize>;
-      constexpr int kSize = sizeof(V) / sizeof(float);
-      constexpr int kSums = kLanes / kSize;
-      const int64_t whole = n / kLanes * kLanes;
+    ForIsa([=] {
       for (int64_t r = 0; r < rows; ++r) {
         const float *xr = x + r * n, *g = y_grad + r * n;
         const float m = state->mean[r], inverse = state->inverse[r];
-        // One pass; each sum in the order of SumOf.
-        alignas(64) V sums[2 * kSums] = {};
-        for (int64_t i = 0; i < whole; i += kLanes) {
-#pragma GCC unroll 4
-          for (int k = 0; k < kSums; ++k) {
-            const int64_t at = i + k * kSize;
-            const V grad = VectorOf<V>(g + at), d = VectorOf<V>(xr + at) - m;
-            V weighed = grad;
-            if (scale != nullptr) weighed *= VectorOf<V>(scale + at);
-            sums[k] += weighed;
-            sums[kSums + k] += weighed * d;
-            VectorOf<V>(scale_sums + at) += grad * (d * inverse);
-            VectorOf<V>(bias_sums + at) += grad;
-          }
+        TwoSums sums;
+        if (scale == nullptr) {
+          sums = SumsOf(
+              n, [=](int64_t i) { return g[i]; },
+              [=](int64_t i) { return g[i] * (xr[i] - m); });
+        } else {
+          sums = SumsOf(
+              n, [=](int64_t i) { return g[i] * scale[i]; },
+              [=](int64_t i) { return g[i] * scale[i] * (xr[i] - m); });
         }
-        float* const plain = reinterpret_cast<float*>(sums);
-        const int rest = static_cast<int>(n - whole);
-        if (rest > 0) {
-          const auto weighed = [=](int64_t i) {
-            return scale == nullptr ? g[i] : g[i] * scale[i];
-          };
-          for (int j = 0; j < kLanes; ++j) {
-            plain[j] += j < rest ? weighed(whole + j) : 0.0f;
-          }
-          for (int j = 0; j < kLanes; ++j) {
-            plain[kLanes + j] +=
-                j < rest ? weighed(whole + j) * (xr[whole + j] - m) : 0.0f;
-          }
+        state->plain[r] += static_cast<double>(sums.first);
+        state->weighted[r] += static_cast<double>(sums.second);
 #pragma GCC ivdep
-          for (int64_t i = whole; i < n; ++i) {
-            scale_sums[i] += g[i] * ((xr[i] - m) * inverse);
-            bias_sums[i] += g[i];
-          }
+        for (int64_t i = 0; i < n; ++i) {
+          scale_sums[i] += g[i] * ((xr[i] - m) * inverse);
+          bias_sums[i] += g[i];
         }
-        const Vector* const lanes = reinterpret_cast<const Vector*>(plain);
-        state->plain[r] += static_cast<double>(SumOfLanes(lanes));
-        state->weighted[r] +=
-            static_cast<double>(SumOfLanes(lanes + kLanes / kVector));
       }
     });
   }

@@ -56,7 +56,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline int32_t AsPair(const float& x) {
 }
 
 // The same of some vectors y and one number x. AVX-512 multiplies by a number
-// where it lies in memory: it costs a single vector a third of its rate to
+// where it lies in memory: it costs a single vector a quarter of its rate to
 // take that to a register first, as compilers do.
 template <Product kProduct, int kVectors, typename Vector>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddProducts(const float& x,
