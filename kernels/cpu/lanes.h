@@ -63,32 +63,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOfLanes(const Vector* sums) {
   return sum[0] + sum[1];
 }
 
-// The sum of n elements, of which `at`(i, &v) gives those from i on, in the
-// order of SumOf (sums.h).
-template <typename At>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOfVectors(int64_t n,
-                                                       const At& at) {
-  constexpr int kSums = 4;
-  Vector sums[kSums] = {}, v;
-  int64_t i = 0;
-  for (; i + kSums * kVector <= n; i += kSums * kVector) {
-#pragma GCC unroll 4
-    for (int k = 0; k < kSums; ++k) {
-      at(i + k * kVector, &v);
-      sums[k] += v;
-    }
-  }
-#pragma GCC unroll 4
-  for (int k = 0; k < kSums; ++k) {
-    if (i >= n) break;
-    at(i, &v);
-    if (i + kVector > n) SetFrom(n - i, 0.0f, &v);
-    sums[k] += v;
-    i += kVector;
-  }
-  return SumOfLanes(sums);
-}
-
 // The largest of a vector's elements.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline float MaxOfLanes(const Vector& v) {
   const Vector upper = HT_LANES(v, 4, 5, 6, 7);

@@ -26,25 +26,13 @@ struct CrossEntropy {
   int64_t ignore_index;
   bool soft, use_softmax;
 
-  // Logits as f32 in `x`, or, if they are of long rows, where they lie.
-  StoredElements Logits(const void* tensor, int64_t first, int64_t n,
-                        float* x) const {
-    if (rows.length >= kLongRow) return rows.Read(in, tensor, first, n, x);
-    rows.Load(in, tensor, first, n, x);
-    return {DType::kF32, x};
-  }
-  // Exponentials, unless the rows are probabilities; of long rows only the sums
-  // unless they are `kept`.
+  // Exponentials, unless the rows are probabilities; only the sums unless they
+  // are `kept`.
   void Exps(const StoredElements& x, int64_t n, bool kept, float* e,
             float* largest, float* sums) const {
     if (!use_softmax) return;
-    if (rows.length >= kLongRow) {
-      ExpLongRows(x, n, rows.length, rows.padded(), kept ? e : nullptr, largest,
-                  sums);
-      return;
-    }
-    ExpRows(static_cast<const float*>(x.data), n, rows.length, rows.padded(),
-            kept ? e : nullptr, largest, sums);
+    ExpRows(x, n, rows.length, rows.padded(), kept ? e : nullptr, largest,
+            sums);
   }
 };
 
@@ -56,41 +44,52 @@ struct CrossEntropyKernel : CrossEntropy {
         [&](int64_t first, int64_t n, float* x, float* e) {
           float sums[kConvertBlock], largest[kConvertBlock];
           if (soft) {
-            rows.Load(in, buffers.inputs[0], first, n, x);
-            Exps({DType::kF32, x}, n, false, e, largest, sums);
-            rows.Load(label, buffers.inputs[1], first, n, e);
-            SoftLosses(x, e, n, largest, sums, losses + first);
+            const float* const logits =
+                rows.ReadFloats(in, buffers.inputs[0], first, n, x);
+            Exps({DType::kF32, logits}, n, false, e, largest, sums);
+            SoftLosses(logits,
+                       rows.ReadFloats(label, buffers.inputs[1], first, n, e),
+                       n, largest, sums, losses + first);
             return;
           }
-          const StoredElements view = Logits(buffers.inputs[0], first, n, x);
+          const StoredElements view =
+              rows.Read(in, buffers.inputs[0], first, n, x);
           Exps(view, n, false, e, largest, sums);
           const auto* labels = static_cast<const int64_t*>(buffers.inputs[1]);
-          DispatchType(FloatTypes(), view.dtype, [&](auto tag) {
-            const auto* row =
-                static_cast<const typename decltype(tag)::type*>(view.data);
-            for (int64_t r = 0; r < n; ++r) {
-              losses[first + r] =
-                  LossOf(labels[first + r], row + r * rows.length, largest[r],
-                         sums[r]);
-            }
-          });
+          Losses(view, labels + first, n, largest, sums, losses + first);
         });
   }
 
  private:
-  template <typename T>
-  float LossOf(int64_t label, const T* x, float largest, float sum) const {
-    switch (functors::KindOfLabel(label, rows.length, ignore_index)) {
-      case LabelKind::kClass:
-        return use_softmax ? functors::CrossEntropy(
-                                 static_cast<float>(x[label]) - largest, sum)
-                           : -functors::Log(static_cast<float>(x[label]));
-      case LabelKind::kIgnored:
-        return 0.0f;
-      case LabelKind::kInvalid:
-        break;
+  void Losses(const StoredElements& x, const int64_t* labels, int64_t n,
+              const float* largest, const float* sums, float* losses) const {
+    const auto kind = [&](int64_t r) {
+      return functors::KindOfLabel(labels[r], rows.length, ignore_index);
+    };
+    DispatchType(FloatTypes(), x.dtype, [&](auto tag) {
+      const auto* row =
+          static_cast<const typename decltype(tag)::type*>(x.data);
+      for (int64_t r = 0; r < n; ++r) {
+        const float at_label =
+            kind(r) == LabelKind::kClass
+                ? static_cast<float>(row[r * rows.length + labels[r]])
+                : 0.0f;
+        losses[r] = use_softmax ? at_label - largest[r] : at_label;
+      }
+    });
+    ForIsa([=, softmax = use_softmax] {
+      if (softmax) {
+        for (int64_t r = 0; r < n; ++r) {
+          losses[r] = functors::CrossEntropy(losses[r], sums[r]);
+        }
+      } else {
+        for (int64_t r = 0; r < n; ++r) losses[r] = -functors::Log(losses[r]);
+      }
+    });
+    for (int64_t r = 0; r < n; ++r) {
+      if (kind(r) == LabelKind::kIgnored) losses[r] = 0.0f;
+      if (kind(r) == LabelKind::kInvalid) losses[r] = functors::QuietNaN();
     }
-    return functors::QuietNaN();
   }
 
   void SoftLosses(const float* x, const float* labels, int64_t n,
@@ -117,72 +116,88 @@ struct CrossEntropyKernel : CrossEntropy {
 struct CrossEntropyGradKernel : CrossEntropy {
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     const float* grads = static_cast<const float*>(buffers.inputs[2]);
-    groups.Run(stream.threads(), buffers.workspace,
-               [&](int64_t first, int64_t n, float* x, float* e) {
-                 float sums[kConvertBlock], largest[kConvertBlock];
-                 rows.Load(in, buffers.inputs[0], first, n, x);
-                 Exps({DType::kF32, x}, n, true, e, largest, sums);
-                 if (soft) {
-                   SoftGradients(buffers, first, n, grads + first, sums, x, e);
-                 } else {
-                   const auto* labels =
-                       static_cast<const int64_t*>(buffers.inputs[1]);
-                   for (int64_t r = 0; r < n; ++r) {
-                     Gradient(labels[first + r], grads[first + r], sums[r],
-                              e + r * rows.padded(), x + r * rows.length);
-                   }
-                 }
-                 rows.Store(out, x, buffers.outputs[0], first, n);
-               });
+    groups.Run(
+        stream.threads(), buffers.workspace,
+        [&](int64_t first, int64_t n, float* x, float* e) {
+          float sums[kConvertBlock], largest[kConvertBlock];
+          const float* const logits =
+              rows.ReadFloats(in, buffers.inputs[0], first, n, x);
+          Exps({DType::kF32, logits}, n, true, e, largest, sums);
+          float* const to = rows.Place(out, buffers.outputs[0], first, x);
+          if (soft) {
+            SoftGradients(buffers, first, n, grads + first, sums, logits, x, e,
+                          to);
+          } else {
+            Gradients(static_cast<const int64_t*>(buffers.inputs[1]) + first,
+                      grads + first, n, sums, logits, e, to);
+          }
+          rows.Store(out, to, buffers.outputs[0], first, n);
+        });
   }
 
  private:
-  // `to` holds the row of logits.
-  void Gradient(int64_t label, float grad, float sum, const float* e,
-                float* to) const {
-    const int64_t length = rows.length;
-    const LabelKind kind = functors::KindOfLabel(label, length, ignore_index);
-    if (kind != LabelKind::kClass) {
-      std::fill_n(to, length,
-                  kind == LabelKind::kIgnored ? 0.0f : functors::QuietNaN());
-      return;
+  // `to` may be x's place.
+  void Gradients(const int64_t* labels, const float* grads, int64_t n,
+                 const float* sums, const float* x, const float* e,
+                 float* to) const {
+    const int64_t length = rows.length, padded = rows.padded();
+    if (use_softmax) {
+      ForIsa([=] {
+        for (int64_t r = 0; r < n; ++r) {
+          const float sum = sums[r], grad = grads[r];
+          const float* const from = e + r * padded;
+          float* const made = to + r * length;
+#pragma GCC ivdep
+          for (int64_t i = 0; i < length; ++i) {
+            made[i] = functors::CrossEntropyGrad(from[i], sum, 0.0f, grad);
+          }
+        }
+      });
     }
-    if (!use_softmax) {
-      const float at_label = functors::ProbabilityGrad(to[label], 1.0f, grad);
-      std::fill_n(to, length, 0.0f);
-      to[label] = at_label;
-      return;
-    }
-    ForIsa([=] {
-      for (int64_t i = 0; i < length; ++i) {
-        to[i] = functors::CrossEntropyGrad(e[i], sum, 0.0f, grad);
+    for (int64_t r = 0; r < n; ++r) {
+      float* const made = to + r * length;
+      const int64_t label = labels[r];
+      const LabelKind kind = functors::KindOfLabel(label, length, ignore_index);
+      if (kind != LabelKind::kClass) {
+        std::fill_n(made, length,
+                    kind == LabelKind::kIgnored ? 0.0f : functors::QuietNaN());
+      } else if (use_softmax) {
+        made[label] = functors::CrossEntropyGrad(e[r * padded + label], sums[r],
+                                                 1.0f, grads[r]);
+      } else {
+        const float at_label =
+            functors::ProbabilityGrad(x[r * length + label], 1.0f, grads[r]);
+        std::fill_n(made, length, 0.0f);
+        made[label] = at_label;
       }
-    });
-    to[label] = functors::CrossEntropyGrad(e[label], sum, 1.0f, grad);
+    }
   }
 
-  // In place of x: of probabilities, or where x is no longer needed.
+  // Labels come where what is no longer needed is: logits' room `x`, or
+  // exponentials'.
   void SoftGradients(const Buffers& buffers, int64_t first, int64_t n,
-                     const float* grads, const float* sums, float* x,
-                     float* e) const {
-    float* labels = use_softmax ? x : e;
-    rows.Load(label, buffers.inputs[1], first, n, labels);
+                     const float* grads, const float* sums, const float* logits,
+                     float* x, float* e, float* to) const {
+    const float* const labels = rows.ReadFloats(label, buffers.inputs[1], first,
+                                                n, use_softmax ? x : e);
     ForIsa([=, length = rows.length, padded = rows.padded(),
             softmax = use_softmax] {
       for (int64_t r = 0; r < n; ++r) {
-        float* to = x + r * length;
-        const float *y = labels + r * length, *er = e + r * padded;
-        const float grad = grads[r];
+        const float *p = logits + r * length, *y = labels + r * length;
+        const float *er = e + r * padded, grad = grads[r];
+        float* const made = to + r * length;
         if (!softmax) {
+#pragma GCC ivdep
           for (int64_t i = 0; i < length; ++i) {
-            to[i] = functors::ProbabilityGrad(to[i], y[i], grad);
+            made[i] = functors::ProbabilityGrad(p[i], y[i], grad);
           }
           continue;
         }
         const float sum = sums[r];
         const float all = SumOf(length, [=](int64_t i) { return y[i]; });
+#pragma GCC ivdep
         for (int64_t i = 0; i < length; ++i) {
-          to[i] = functors::SoftCrossEntropyGrad(er[i], sum, all, y[i], grad);
+          made[i] = functors::SoftCrossEntropyGrad(er[i], sum, all, y[i], grad);
         }
       }
     });

@@ -10,6 +10,8 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/softmax.h"
+#include "kernels/cpu/sums.h"
+#include "kernels/functors/math.h"
 #include "kernels/testing/kernel_run.h"
 
 namespace halftone {
@@ -47,8 +49,8 @@ Values Labels(int64_t rows, int64_t c) {
 
 class RowLength : public ::testing::TestWithParam<int64_t> {};
 INSTANTIATE_TEST_SUITE_P(Lengths, RowLength,
-                         ::testing::Values(1, 10, 28, 100, 1000, 1024, 1025,
-                                           5000));
+                         ::testing::Values(1, 3, 10, 16, 17, 28, 47, 63, 64,
+                                           100, 1000, 1024, 1025, 5000));
 
 // 1e-6: a few roundings of f32 at values up to 1.
 TEST_P(RowLength, Softmax) {
@@ -171,42 +173,44 @@ TEST(SoftmaxTest, AlongAnInnerAxisEqualsTransposed) {
   }
 }
 
-// Eight at a time, whatever the number of rows, in the order of long ones.
-TEST(SoftmaxTest, ShortRowsHaveTheBitsOfLongOnes) {
+// Short rows and long ones, a few and many, whatever is behind them.
+TEST(SoftmaxTest, ExponentialsAreThoseOfEachElementAddedInOrder) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  constexpr int64_t kRows = 19;
-  for (int64_t length = 1; length < kLongRow; ++length) {
+  constexpr int64_t kMostRows = 37;
+  const auto equal = [](float a, float b) {
+    return a == b || (std::isnan(a) && std::isnan(b));
+  };
+  for (int64_t length = 1; length < 100; ++length) {
     const int64_t padded = (length + kVector - 1) / kVector * kVector;
-    const Values draws = Draws(kRows * length, -9, 9);
+    const Values draws = Draws(kMostRows * length, -9, 9);
     std::vector<float> x(draws.begin(), draws.end());
     x[length / 2] = std::nanf("");
     x[2 * length] = -kInfinity;
-    x.resize(x.size() + 2 * kVector);
-    for (int64_t rows : {1, 7, 8, 19}) {
-      // Exponentials, maxima and sums.
-      std::vector<float> made[2][3];
-      for (auto& some : made) {
-        some[0].resize(kRows * padded + 2 * kVector);
-        some[1].resize(rows);
-        some[2].resize(rows);
-      }
-      ExpRows(x.data(), rows, length, padded, made[0][0].data(),
-              made[0][1].data(), made[0][2].data());
-      ExpLongRows({DType::kF32, x.data()}, rows, length, padded,
-                  made[1][0].data(), made[1][1].data(), made[1][2].data());
-      for (auto& some : made) {  // but what is behind a row
-        for (int64_t i = 0; i < kRows * padded; ++i) {
-          if (i % padded >= length || i >= rows * padded) some[0][i] = 0;
+    x.resize(x.size() + 2 * kVector, kInfinity);
+    for (int64_t rows : {int64_t{1}, int64_t{8}, kMostRows}) {
+      std::vector<float> e(rows * padded + kVector), largest(rows), sums(rows),
+          sums_alone(rows);
+      const StoredElements view = {DType::kF32, x.data()};
+      ExpRows(view, rows, length, padded, nullptr, largest.data(),
+              sums_alone.data());
+      ExpRows(view, rows, length, padded, e.data(), largest.data(),
+              sums.data());
+      for (int64_t r = 0; r < rows; ++r) {
+        const float* const row = &x[r * length];
+        float most = -kInfinity;
+        for (int64_t i = 0; i < length; ++i) {
+          most = row[i] > most ? row[i] : most;
         }
-        some[0].resize(rows * padded);
-      }
-      const auto equal = [](float a, float b) {
-        return a == b || (std::isnan(a) && std::isnan(b));
-      };
-      for (int k = 0; k < 3; ++k) {
-        ASSERT_TRUE(std::equal(made[0][k].begin(), made[0][k].end(),
-                               made[1][k].begin(), equal))
-            << length << " " << rows << " " << k;
+        ASSERT_EQ(largest[r], most) << length << " " << r;
+        const auto exp = [&](int64_t i) {
+          return functors::ExpOfNegative(row[i] - most);
+        };
+        for (int64_t i = 0; i < length; ++i) {
+          ASSERT_TRUE(equal(e[r * padded + i], exp(i))) << length << " " << r;
+        }
+        const float sum = SumOf(length, exp);
+        ASSERT_TRUE(equal(sums[r], sum)) << length << " " << r;
+        ASSERT_TRUE(equal(sums_alone[r], sum)) << length << " " << r;
       }
     }
   }

@@ -5,7 +5,9 @@
 #define HALFTONE_KERNELS_CPU_LOW_ROWS_H_
 
 #include <cstdint>
+#include <type_traits>
 
+#include "absl/base/attributes.h"
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/sums.h"
 
@@ -86,22 +88,47 @@ inline float SumOfLow(int64_t n, const At& at) {
   return SumOfLanes(reinterpret_cast<const Vector*>(sums));
 }
 
+// Rows of fewer elements are short: all that is done with one of them is
+// written out for its number of vectors. Some rows go through a step before the
+// next one: a row's whole way is so long that few of them would be under way at
+// once.
+inline constexpr int64_t kLongRow = 64;
+
+// run(std::integral_constant<int, n>()) for the vectors of a short row.
+template <typename Low, int kMost = kLongRow / Low::kSize, typename Run>
+inline void ForVectorsOf(int64_t length, const Run& run) {
+  if constexpr (kMost > 1) {
+    if (length <= (kMost - 1) * Low::kSize) {
+      return ForVectorsOf<Low, kMost - 1>(length, run);
+    }
+  }
+  run(std::integral_constant<int, kMost>());
+}
+
+// SumOfLow of a short row.
+template <typename Low, int kVectors, typename At>
+inline float SumOfShort(int64_t length, const At& at) {
+  constexpr int kSize = Low::kSize, kSums = kLanes / kSize;
+  alignas(64) float sums[kSums][kSize] = {}, v[kSize];
+#pragma GCC unroll 8
+  for (int k = 0; k < kVectors; ++k) {
+    at(k * kSize, v);
+    if (k == kVectors - 1) SetRest<Low>(length - k * kSize, 0.0f, v);
+#pragma GCC unroll 1
+    for (int j = 0; j < kSize; ++j) sums[k % kSums][j] += v[j];
+  }
+  return SumOfLanes(reinterpret_cast<const Vector*>(sums));
+}
+
 // Stores a row of which `at`(i, v) gives the elements from i on, and nothing
-// behind it. The last vector is asked for first, within the row if that is as
-// long: it overlaps another, of which `to` may be the place.
+// behind it, unless a vector has more elements than it. The last vector is
+// asked for first, within the row: it overlaps another, of which `to` may be
+// the place.
 template <typename Low, typename T, typename At>
 inline void StoreLow(T* to, int64_t n, const At& at) {
   constexpr int kSize = Low::kSize;
   alignas(64) float v[kSize], tail[kSize];
-  const int64_t last = n - kSize;
-  if (last < 0) {
-    alignas(64) T stored[kSize];
-    at(0, v);
-    Low::Store(v, stored);
-#pragma GCC unroll 1
-    for (int64_t j = 0; j < n; ++j) to[j] = stored[j];
-    return;
-  }
+  const int64_t last = n > kSize ? n - kSize : 0;
   at(last, tail);
   for (int64_t i = 0; i < last; i += kSize) {
     at(i, v);

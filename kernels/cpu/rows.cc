@@ -27,6 +27,10 @@ void Rows::Load(DType dtype, const void* tensor, int64_t first, int64_t n,
 void Rows::Store(DType dtype, const float* buffer, void* tensor, int64_t first,
                  int64_t n) const {
   if (stride == 1) {
+    if (dtype == DType::kF32 &&
+        buffer == Place(dtype, tensor, first, nullptr)) {
+      return;
+    }
     char* to = static_cast<char*>(tensor);
     FromFloat(dtype, buffer, to + first * length * SizeOf(dtype), n * length);
     return;
@@ -56,6 +60,16 @@ StoredElements Rows::Read(DType dtype, const void* tensor, int64_t first,
   }
   Load(dtype, tensor, first, n, buffer);
   return {DType::kF32, buffer};
+}
+
+const float* Rows::ReadFloats(DType dtype, const void* tensor, int64_t first,
+                              int64_t n, float* buffer) const {
+  if (dtype == DType::kF32) {
+    return static_cast<const float*>(
+        Read(dtype, tensor, first, n, buffer).data);
+  }
+  Load(dtype, tensor, first, n, buffer);
+  return buffer;
 }
 
 }  // namespace kernels

@@ -34,6 +34,15 @@ struct Rows : RowShape {
   // vectors of this machine (low_vector.h), else as Load has them.
   StoredElements Read(DType dtype, const void* tensor, int64_t first, int64_t n,
                       float* buffer) const;
+  // The same, of f32 in any case.
+  const float* ReadFloats(DType dtype, const void* tensor, int64_t first,
+                          int64_t n, float* buffer) const;
+  // Where rows from `first` on are made, for Store to bring them where they
+  // belong: there, where they are f32 and runs, else `buffer`.
+  float* Place(DType dtype, void* tensor, int64_t first, float* buffer) const {
+    return stride == 1 ? OutputBlock(dtype, tensor, first * length, buffer)
+                       : buffer;
+  }
   // Whether a row is a run of a tensor that vectors of this machine can write.
   bool StoresInPlace(DType dtype) const;
 };
@@ -50,6 +59,26 @@ inline void ForLowRows(DType dtype, const Body& body) {
     }
     body(Low(), 0.0f);
   });
+}
+
+// Rows [first, first + n) of an output, of which `row`(low, r, to) stores one:
+// where they are, if vectors can write them there, else by way of `buffer`. As
+// StoreLow does (low_rows.h), it may write all of a vector of a row that is
+// shorter: `buffer` has room for that, and what follows is written later.
+template <typename StoreRow>
+void StoreRows(const Rows& rows, DType dtype, int64_t first, int64_t n,
+               void* tensor, float* buffer, const StoreRow& row) {
+  const bool in_place = rows.StoresInPlace(dtype) &&
+                        rows.length >= LowVector<Isa::kAvx512>::kSize;
+  void* there =
+      static_cast<char*>(tensor) + first * rows.length * SizeOf(dtype);
+  ForLowRows(in_place ? dtype : DType::kF32,
+             [&, to = in_place ? there : buffer, length = rows.length](
+                 auto low, auto zero) {
+               auto* made = static_cast<decltype(zero)*>(to);
+               for (int64_t r = 0; r < n; ++r) row(low, r, made + r * length);
+             });
+  if (!in_place) rows.Store(dtype, buffer, tensor, first, n);
 }
 
 // Visits all rows in groups, in parallel, with buffers for a group: of padded

@@ -2,7 +2,6 @@
 #include "kernels/cpu/softmax.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <type_traits>
 
@@ -12,11 +11,9 @@
 #include "kernels/common/elementwise_functors.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/low_rows.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/sums.h"
-#include "kernels/cpu/transpose.h"
 #include "kernels/functors/elementwise.h"
 #include "kernels/functors/loss.h"
 #include "kernels/functors/math.h"
@@ -31,6 +28,7 @@ namespace {
 template <typename Low, bool kStored, typename T>
 inline float ExpRow(const T* row, int64_t length, float most, float* e) {
   return SumOfLow<Low>(length, [=](int64_t i, float* v) {
+    __builtin_prefetch(row + length + i);  // the next one
     Low::Load(row + i, v);
 #pragma GCC unroll 1
     for (int j = 0; j < Low::kSize; ++j) v[j] -= most;
@@ -42,59 +40,72 @@ inline float ExpRow(const T* row, int64_t length, float most, float* e) {
   });
 }
 
-// ExpRows of eight rows, each in a lane of its own: what is done with a row
-// goes along vectors, in the order of SumOf (sums.h).
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ExpEightRows(
-    const float* x, int64_t length, int64_t padded, float* exponentials,
-    float* largest, float* sums) {
-  static_assert(kTransposed == kVector && kLongRow == 2 * kLanes, "as below");
-  alignas(64) float columns[kVector * kLongRow];
-  for (int64_t i = 0; i < padded; i += kVector) {
-    TransposeBlock(x + i, length, columns + i * kVector, kVector);
+// The largest of each of some short rows, of kVectors vectors.
+template <typename Low, int kVectors, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MostOfRows(const T* x, int64_t rows,
+                                                    int64_t length,
+                                                    float* largest) {
+  constexpr int kSize = Low::kSize, kRest = (kVectors - 1) * kSize;
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* const row = x + r * length;
+    alignas(64) float most[kSize], v[kSize];
+#pragma GCC unroll 1
+    for (int j = 0; j < kSize; ++j) most[j] = -__builtin_inff();
+#pragma GCC unroll 8
+    for (int k = 0; k <= kRest; k += kSize) {
+      Low::Load(row + k, v);
+      if (k == kRest) SetRest<Low>(length - k, -__builtin_inff(), v);
+      TakeGreater<kSize>(v, most);
+    }
+    if constexpr (kSize == 2 * kVector) {
+      TakeGreater<kVector>(most + kVector, most);
+    }
+    largest[r] = MaxOfLanes(VectorAt(most));
   }
-  const auto column = [&](int64_t i) -> Vector& {
-    return VectorAt(columns + i * kVector);
-  };
-  const Vector lowest = -__builtin_inff() - Vector{};
-  Vector most = lowest;
-  for (int64_t i = 0; i < length; ++i) {
-    most = column(i) > most ? column(i) : most;  // NaNs are left out
-  }
-  for (int64_t i = 0; i < length; ++i) column(i) -= most;
-  const int64_t elements = length * kVector;
-#pragma GCC ivdep
-  for (int64_t i = 0; i < elements; ++i) {
-    columns[i] = functors::ExpOfNegative(columns[i]);
-  }
-  for (int64_t i = 0; i < padded && exponentials != nullptr; i += kVector) {
-    TransposeBlock(columns + i * kVector, kVector, exponentials + i, padded);
-  }
-  for (int64_t i = kLanes; i < length; ++i) column(i - kLanes) += column(i);
-  for (int64_t i = length; i < kLanes; ++i) column(i) = Vector{};
-  Vector folded[kVector];
-  for (int64_t j = 0; j < kVector; ++j) {
-    folded[j] = (column(j) + column(j + 16)) + (column(j + 8) + column(j + 24));
-  }
-  for (int64_t j = 0; j < 4; ++j) folded[j] += folded[j + 4];
-  VectorAt(largest) = most;
-  VectorAt(sums) = (folded[0] + folded[2]) + (folded[1] + folded[3]);
 }
 
-// Rows [first, first + n) of an output, of which `row`(low, r, to) stores one:
-// where they are, if vectors can write them there, else by way of `buffer`.
-template <typename StoreRow>
-void StoreRows(const Rows& rows, DType dtype, int64_t first, int64_t n,
-               void* tensor, float* buffer, const StoreRow& row) {
-  const bool in_place = rows.StoresInPlace(dtype);
-  void* there =
-      static_cast<char*>(tensor) + first * rows.length * SizeOf(dtype);
-  ForLowRows(in_place ? dtype : DType::kF32,
-             [&, to = in_place ? there : buffer, length = rows.length](
-                 auto low, auto zero) {
-               auto* made = static_cast<decltype(zero)*>(to);
-               for (int64_t r = 0; r < n; ++r) row(low, r, made + r * length);
-             });
-  if (!in_place) rows.Store(dtype, buffer, tensor, first, n);
+// exp(x - largest); anything behind a row.
+template <typename Low, int kVectors, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ExpOfRows(const T* x, int64_t rows,
+                                                   int64_t length,
+                                                   const float* largest,
+                                                   int64_t padded, float* e) {
+  constexpr int kSize = Low::kSize, kRest = (kVectors - 1) * kSize;
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* const row = x + r * length;
+    const float most = largest[r];
+#pragma GCC unroll 8
+    for (int k = 0; k <= kRest; k += kSize) {
+      alignas(64) float v[kSize];
+      __builtin_prefetch(row + rows * length + k);  // what is next
+      Low::Load(row + k, v);
+      if (k == kRest) SetRest<Low>(length - k, -__builtin_inff(), v);
+#pragma GCC unroll 1
+      for (int j = 0; j < kSize; ++j) {
+        v[j] = functors::ExpOfNegative(v[j] - most);
+      }
+      Low::Store(v, e + r * padded + k);
+    }
+  }
+}
+
+template <typename Low, int kVectors, typename T>
+void ExpShortRows(const T* x, int64_t rows, int64_t length, int64_t padded,
+                  float* exponentials, float* largest, float* sums) {
+  constexpr int64_t kRows = 32;
+  float near[kRows * kLongRow];
+  for (int64_t r = 0; r < rows; r += kRows) {
+    const int64_t n = std::min(kRows, rows - r);
+    float* const e = exponentials == nullptr ? near : exponentials + r * padded;
+    const T* const from = x + r * length;
+    MostOfRows<Low, kVectors>(from, n, length, largest + r);
+    ExpOfRows<Low, kVectors>(from, n, length, largest + r, padded, e);
+    for (int64_t i = 0; i < n; ++i) {
+      const float* const made = e + i * padded;
+      sums[r + i] = SumOfShort<Low, kVectors>(
+          length, [=](int64_t k, float* v) { Low::Load(made + k, v); });
+    }
+  }
 }
 
 struct SoftmaxKernel {
@@ -107,50 +118,28 @@ struct SoftmaxKernel {
     groups.Run(stream.threads(), buffers.workspace,
                [&](int64_t first, int64_t n, float* x, float* e) {
                  float sums[kConvertBlock], largest[kConvertBlock];
-                 if (!scale && rows.length >= kLongRow) {
-                   ExpLongRows(rows.Read(in, buffers.inputs[0], first, n, x), n,
-                               rows.length, rows.padded(), e, largest, sums);
-                   DivideLong(e, n, sums, first, buffers.outputs[0], x);
-                   return;
-                 }
-                 rows.Load(in, buffers.inputs[0], first, n, x);
-                 if (scale) Scale(x, n * rows.length);
-                 if (rows.length >= kLongRow) {
-                   ExpLongRows({DType::kF32, x}, n, rows.length, rows.padded(),
-                               e, largest, sums);
-                 } else {
-                   ExpRows(x, n, rows.length, rows.padded(), e, largest, sums);
-                 }
-                 Divide(e, n, sums, x);
-                 rows.Store(out, x, buffers.outputs[0], first, n);
+                 ExpRows(Scaled(buffers.inputs[0], first, n, x), n, rows.length,
+                         rows.padded(), e, largest, sums);
+                 Divide(e, n, sums, first, buffers.outputs[0], x);
                });
   }
 
  private:
   // Rounded to the dtype of what is read, as the op alone would.
-  void Scale(float* x, int64_t n) const {
+  StoredElements Scaled(const void* from, int64_t first, int64_t n,
+                        float* x) const {
+    if (!scale) return rows.Read(in, from, first, n, x);
+    rows.Load(in, from, first, n, x);
+    const int64_t elements = n * rows.length;
     ForIsa([=, f = *scale] {
-      for (int64_t i = 0; i < n; ++i) x[i] = f(x[i]);
+      for (int64_t i = 0; i < elements; ++i) x[i] = f(x[i]);
     });
-    RoundTo(in, x, n);
+    RoundTo(in, x, elements);
+    return {DType::kF32, x};
   }
 
-  void Divide(const float* e, int64_t n, const float* sums, float* y) const {
-    ForIsa([=, length = rows.length, padded = rows.padded()] {
-      for (int64_t r = 0; r < n; ++r) {
-        const float sum = sums[r], inverse = 1.0f / sum;
-        const float* const from = e + r * padded;
-        float* const to = y + r * length;
-#pragma GCC ivdep
-        for (int64_t i = 0; i < padded; ++i) {
-          to[i] = functors::Quotient(from[i], sum, inverse);
-        }
-      }
-    });
-  }
-
-  void DivideLong(const float* e, int64_t n, const float* sums, int64_t first,
-                  void* y, float* buffer) const {
+  void Divide(const float* e, int64_t n, const float* sums, int64_t first,
+              void* y, float* buffer) const {
     StoreRows(rows, out, first, n, y, buffer,
               [=, length = rows.length, padded = rows.padded()](
                   auto low, int64_t r, auto* to) {
@@ -178,40 +167,20 @@ struct LogSoftmaxKernel {
         stream.threads(), buffers.workspace,
         [&](int64_t first, int64_t n, float* x, float* y) {
           float sums[kConvertBlock], largest[kConvertBlock];
-          if (rows.length >= kLongRow) {
-            const StoredElements view =
-                rows.Read(in, buffers.inputs[0], first, n, x);
-            ExpLongRows(view, n, rows.length, rows.padded(), nullptr, largest,
-                        sums);
-            NormalizeLong(view, n, largest, sums, first, buffers.outputs[0], y);
-            return;
-          }
-          rows.Load(in, buffers.inputs[0], first, n, x);
-          ExpRows(x, n, rows.length, rows.padded(), nullptr, largest, sums);
-          Normalize(x, n, largest, sums, y);
-          rows.Store(out, y, buffers.outputs[0], first, n);
+          const StoredElements view =
+              rows.Read(in, buffers.inputs[0], first, n, x);
+          ExpRows(view, n, rows.length, rows.padded(), nullptr, largest, sums);
+          ForIsa([&sums, n] {
+            for (int64_t r = 0; r < n; ++r) sums[r] = functors::Log(sums[r]);
+          });
+          Normalize(view, n, largest, sums, first, buffers.outputs[0], y);
         });
   }
 
  private:
-  // `y`: no longer padded.
-  void Normalize(const float* x, int64_t n, const float* largest, float* sums,
-                 float* y) const {
-    ForIsa([=, length = rows.length] {
-      for (int64_t r = 0; r < n; ++r) sums[r] = functors::Log(sums[r]);
-      for (int64_t r = 0; r < n; ++r) {
-        const float most = largest[r], log = sums[r];
-        for (int64_t i = 0; i < length; i += kVector) {
-          VectorAt(y + r * length + i) =
-              VectorAt(x + r * length + i) - most - log;
-        }
-      }
-    });
-  }
-
-  void NormalizeLong(const StoredElements& x, int64_t n, const float* largest,
-                     const float* sums, int64_t first, void* y,
-                     float* buffer) const {
+  void Normalize(const StoredElements& x, int64_t n, const float* largest,
+                 const float* logs, int64_t first, void* y,
+                 float* buffer) const {
     DispatchType(FloatTypes(), x.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T* from = static_cast<const T*>(x.data);
@@ -219,7 +188,7 @@ struct LogSoftmaxKernel {
                 [=, length = rows.length](auto low, int64_t r, auto* to) {
                   using Low = decltype(low);
                   const T* row = from + r * length;
-                  const float most = largest[r], log = functors::Log(sums[r]);
+                  const float most = largest[r], log = logs[r];
                   StoreLow<Low>(to, length, [=](int64_t i, float* v) {
                     Low::Load(row + i, v);
 #pragma GCC unroll 1
@@ -241,76 +210,80 @@ struct SoftmaxGradKernel {
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     groups.Run(stream.threads(), buffers.workspace,
-               [&](int64_t first, int64_t n, float* p, float* grad) {
-                 const int64_t there = RowsInPlace(first, n);
-                 if (there > 0) InPlace(buffers, first, there, p);
-                 if (there == n) return;
-                 first += there;
-                 n -= there;
-                 rows.Load(in, buffers.inputs[0], first, n, p);
-                 rows.Load(in, buffers.inputs[1], first, n, grad);
-                 Gradient(p, p, grad, n, p);
-                 rows.Store(out, p, buffers.outputs[0], first, n);
+               [&](int64_t first, int64_t n, float* y, float* grad) {
+                 float sums[kConvertBlock];
+                 alignas(64) float made[kConvertBlock + 2 * kVector];
+                 const StoredElements outs =
+                     rows.Read(in, buffers.inputs[0], first, n, y);
+                 const StoredElements grads =
+                     rows.Read(in, buffers.inputs[1], first, n, grad);
+                 Sums(outs, grads.data, n, sums);
+                 // A short row's vector would be written over what is still
+                 // read.
+                 Gradient(outs, grads.data, n, sums, first, buffers.outputs[0],
+                          rows.length < kLongRow ? made : y);
                });
   }
 
  private:
-  // How many of n rows are worked on where they are: the tensor's last one may
-  // not be read beyond its end.
-  int64_t RowsInPlace(int64_t first, int64_t n) const {
-    if (in != DType::kF32 || out != DType::kF32 || rows.stride != 1 ||
-        rows.length < kVector) {
-      return 0;
-    }
-    const bool last = first + n == rows.count;
-    return last && rows.length % kVector != 0 ? n - 1 : n;
+  // Of the terms of each row.
+  void Sums(const StoredElements& y, const void* grads, int64_t n,
+            float* sums) const {
+    ForLowRows(y.dtype, [=, length = rows.length](auto low, auto zero) {
+      using Low = decltype(low);
+      const auto* outs = static_cast<const decltype(zero)*>(y.data);
+      const auto* gradients = static_cast<const decltype(zero)*>(grads);
+      const auto term = [=](int64_t i, float* v) {
+        alignas(64) float g[Low::kSize];
+        Low::Load(outs + i, v);
+        Low::Load(gradients + i, g);
+#pragma GCC unroll 1
+        for (int j = 0; j < Low::kSize; ++j) Rule::Term(v[j], g[j], v + j);
+      };
+      if (length >= kLongRow) {
+        for (int64_t r = 0; r < n; ++r) {
+          sums[r] = SumOfLow<Low>(
+              length, [=](int64_t i, float* v) { term(r * length + i, v); });
+        }
+        return;
+      }
+      ForVectorsOf<Low>(length, [=](auto vectors) {
+        for (int64_t r = 0; r < n; ++r) {
+          sums[r] = SumOfShort<Low, decltype(vectors)::value>(
+              length, [=](int64_t i, float* v) { term(r * length + i, v); });
+        }
+      });
+    });
   }
 
-  void InPlace(const Buffers& buffers, int64_t first, int64_t n,
-               float* p) const {
-    const int64_t at = first * rows.length;
-    Gradient(static_cast<const float*>(buffers.inputs[0]) + at, p,
-             static_cast<const float*>(buffers.inputs[1]) + at, n,
-             static_cast<float*>(buffers.outputs[0]) + at);
-  }
-
-  // `p`: room for probabilities, or y's place; `to`: p, or the output.
-  void Gradient(const float* y, float* p, const float* grad, int64_t n,
-                float* to) const {
-    ForIsa([=, length = rows.length] {
-      const float* probabilities = y;
-      if constexpr (!std::is_same<Rule, functors::SoftmaxGrad>::value) {
-        const int64_t elements = n * length;
-#pragma GCC ivdep
-        for (int64_t i = 0; i < elements; ++i) p[i] = Rule::Probability(y[i]);
-        probabilities = p;
-      }
-      for (int64_t r = 0; r < n; ++r) {
-        const float* row = probabilities + r * length;
-        const float* g = grad + r * length;
-        const float sum = SumOfVectors(length, [=](int64_t i, Vector* v) {
-          Rule::Term(VectorAt(row + i), VectorAt(g + i), v);
-        });
-        float* made = to + r * length;
-        // The last vector first, and within the row: it overlaps another, of
-        // which `made` may be the place, and stays out of the next row.
-        const int64_t last = length - kVector;
-        Vector v, tail;
-        if (last >= 0) {
-          Rule::Of(VectorAt(row + last), VectorAt(g + last), sum, &tail);
-        }
-        for (int64_t i = 0; i < last; i += kVector) {
-          Rule::Of(VectorAt(row + i), VectorAt(g + i), sum, &v);
-          VectorAt(made + i) = v;
-        }
-        if (last >= 0) {
-          VectorAt(made + last) = tail;
-          continue;
-        }
-        Rule::Of(VectorAt(row), VectorAt(g), sum, &v);
-        TakeFrom(length, VectorAt(made), &v);  // the next row is still read
-        VectorAt(made) = v;
-      }
+  void Gradient(const StoredElements& y, const void* grads, int64_t n,
+                const float* sums, int64_t first, void* to,
+                float* buffer) const {
+    DispatchType(FloatTypes(), y.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const T *outs = static_cast<const T*>(y.data),
+              *gradients = static_cast<const T*>(grads);
+      StoreRows(rows, out, first, n, to, buffer,
+                [=, length = rows.length](auto low, int64_t r, auto* made) {
+                  using Low = decltype(low);
+                  constexpr bool kTakesLong =
+                      std::is_same<Rule, functors::LogSoftmaxGrad>::value;
+                  const float sum = sums[r];
+                  const int64_t at = r * length, next = n * length;
+                  StoreLow<Low>(made, length, [=](int64_t i, float* v) {
+                    alignas(64) float g[Low::kSize];
+                    if constexpr (kTakesLong) {  // memory is not waited for
+                      __builtin_prefetch(outs + next + at + i);
+                      __builtin_prefetch(gradients + next + at + i);
+                    }
+                    Low::Load(outs + at + i, v);
+                    Low::Load(gradients + at + i, g);
+#pragma GCC unroll 1
+                    for (int j = 0; j < Low::kSize; ++j) {
+                      Rule::Of(Rule::Probability(v[j]), g[j], sum, v + j);
+                    }
+                  });
+                });
     });
   }
 };
@@ -350,45 +323,26 @@ Candidate MakeScaleSoftmax() {
 
 }  // namespace
 
-void ExpRows(const float* x, int64_t rows, int64_t length, int64_t padded,
+void ExpRows(const StoredElements& x, int64_t n, int64_t length, int64_t padded,
              float* exponentials, float* largest, float* sums) {
-  ForIsa([=] {
-    int64_t r = 0;
-    for (; r + kVector <= rows; r += kVector) {
-      ExpEightRows(
-          x + r * length, length, padded,
-          exponentials == nullptr ? nullptr : exponentials + r * padded,
-          largest + r, sums + r);
-    }
-    if (r == rows) return;
-    // The last ones among eight.
-    const int64_t n = rows - r;
-    alignas(64) float last[kVector * kLongRow + kVector] = {};
-    alignas(64) float made[kVector * kLongRow];
-    float most[kVector], sum[kVector];
-    std::memcpy(last, x + r * length, n * length * sizeof(float));
-    ExpEightRows(last, length, padded, exponentials == nullptr ? nullptr : made,
-                 most, sum);
-    std::copy_n(most, n, largest + r);
-    std::copy_n(sum, n, sums + r);
-    if (exponentials == nullptr) return;
-    std::memcpy(exponentials + r * padded, made, n * padded * sizeof(float));
-  });
-}
-
-void ExpLongRows(const StoredElements& x, int64_t n, int64_t length,
-                 int64_t padded, float* exponentials, float* largest,
-                 float* sums) {
   ForLowRows(x.dtype, [=, data = x.data](auto low, auto zero) {
-    const auto* rows = static_cast<const decltype(zero)*>(data);
+    using Low = decltype(low);
+    const auto* const rows = static_cast<const decltype(zero)*>(data);
+    if (length < kLongRow) {
+      ForVectorsOf<Low>(length, [=](auto vectors) {
+        ExpShortRows<Low, decltype(vectors)::value>(
+            rows, n, length, padded, exponentials, largest, sums);
+      });
+      return;
+    }
     for (int64_t r = 0; r < n; ++r) {
       const auto* row = rows + r * length;
-      const float most = MaxOfLow<decltype(low)>(row, length);
+      const float most = MaxOfLow<Low>(row, length);
       largest[r] = most;
-      sums[r] = exponentials == nullptr
-                    ? ExpRow<decltype(low), false>(row, length, most, nullptr)
-                    : ExpRow<decltype(low), true>(row, length, most,
-                                                  exponentials + r * padded);
+      sums[r] =
+          exponentials == nullptr
+              ? ExpRow<Low, false>(row, length, most, nullptr)
+              : ExpRow<Low, true>(row, length, most, exponentials + r * padded);
     }
   });
 }

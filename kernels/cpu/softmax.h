@@ -9,19 +9,12 @@
 namespace halftone {
 namespace kernels {
 
-inline constexpr int64_t kLongRow = 64;
-
-// Of each of `rows` rows of x, one behind the other and shorter than kLongRow:
-// the maximum, exp(x - maximum) in rows of whole vectors (`padded` elements,
+// Of each of n rows of x, one behind the other as Rows::Read has them: the
+// maximum, exp(x - maximum) in rows of whole vectors (`padded` elements,
 // lanes.h; anything behind the row's own), and their sum. Buffers of RowGroups
 // (rows.h). `exponentials`: null where the sum is all that is wanted.
-void ExpRows(const float* x, int64_t rows, int64_t length, int64_t padded,
+void ExpRows(const StoredElements& x, int64_t n, int64_t length, int64_t padded,
              float* exponentials, float* largest, float* sums);
-
-// The same bits, of rows of any length as they lie in memory.
-void ExpLongRows(const StoredElements& x, int64_t n, int64_t length,
-                 int64_t padded, float* exponentials, float* largest,
-                 float* sums);
 
 }  // namespace kernels
 }  // namespace halftone

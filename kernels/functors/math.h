@@ -123,8 +123,7 @@ HT_HOST_DEVICE inline float ExpOfNegative(float x) {
   const float shifted = math_internal::ShiftedPower(near, kShift);
   const ScaledExp exp = math_internal::LiftedExp(
       math_internal::Rest(near, shifted, kShift), shifted);
-  const float result = Scaled(none ? 0.0f : exp.value, exp);
-  return x == x ? result : x;
+  return Scaled(none ? 0.0f : exp.value, exp);
 }
 
 // e^x for x in [-87, 88], where one factor does: the same bits. Of a NaN
