@@ -21,9 +21,9 @@ struct RowNormShape {
   HT_HOST_DEVICE int64_t length() const { return channels * inner; }
   // Of scale and bias.
   HT_HOST_DEVICE int64_t affine() const { return period * channels; }
-  // Where those of a row begin.
+  // Where those of a row begin. Mostly at 0: a division is as long as a row.
   HT_HOST_DEVICE int64_t AffineOf(int64_t row) const {
-    return row % period * channels;
+    return period == 1 ? 0 : row % period * channels;
   }
   // Whether all rows have the same scales, one for each element.
   HT_HOST_DEVICE bool by_element() const { return period == 1 && inner == 1; }

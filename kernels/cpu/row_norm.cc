@@ -4,7 +4,9 @@
 
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/low_rows.h"
 #include "kernels/cpu/parallel_for.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/cpu/sums.h"
 #include "kernels/functors/norm.h"
 #include "kernels/register_all.h"
@@ -45,11 +47,29 @@ void Divide(const double* sums, int64_t rows, int64_t length, float* means) {
   }
 }
 
+// Of short rows, of which a vector can be read beyond the last one's end: the
+// sums of what `made`(row, v) makes of their elements.
+template <typename Low, int kVectors, typename T, typename Made>
+void SumShort(const T* x, int64_t rows, int64_t length, float* sums,
+              const Made& made) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* const row = x + r * length;
+    sums[r] = SumOfShort<Low, kVectors>(length, [&](int64_t i, float* v) {
+      Low::Load(row + i, v);
+      made(r, v);
+    });
+  }
+}
+
 struct RowNormKernel {
   RowNormOp norm;
   DType in, out;
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    if (IsShort()) {
+      RunShort(buffers, stream.threads());
+      return;
+    }
     const RowTiles tiles = {norm.shape};
     ParallelFor(stream.threads(), norm.shape.rows, tiles.grain(),
                 [&](int64_t begin, int64_t end) {
@@ -97,6 +117,114 @@ struct RowNormKernel {
     });
   }
 
+  // Not of fewer elements than a vector has: scales are read as one.
+  bool IsShort() const {
+    constexpr int64_t kLeast = LowVector<Isa::kAvx512>::kSize;
+    const int64_t length = norm.shape.length();
+    return norm.shape.inner == 1 && length >= kLeast && length < kLongRow;
+  }
+
+  void RunShort(const Buffers& buffers, int threads) const {
+    const Rows rows = {{norm.shape.rows, norm.shape.length()}};
+    RowGroups(rows, 2, threads)
+        .Run(threads, nullptr,
+             [&](int64_t first, int64_t n, float* x, float* y) {
+               float mean[kConvertBlock], variance[kConvertBlock];
+               const StoredElements view =
+                   rows.Read(in, buffers.inputs[0], first, n, x);
+               std::fill_n(mean, n, 0.0f);
+               if (norm.centered) {
+                 MeanOfShort(view, n, nullptr, mean);
+                 std::copy_n(mean, n, Statistics(buffers, norm.mean) + first);
+               }
+               MeanOfShort(view, n, mean, variance);
+               std::copy_n(variance, n,
+                           Statistics(buffers, norm.variance) + first);
+               ForIsa([&variance, n, epsilon = norm.epsilon] {
+                 for (int64_t r = 0; r < n; ++r) {
+                   variance[r] =
+                       functors::InverseDeviation(variance[r], epsilon);
+                 }
+               });
+               StoreShort(buffers, rows, view, first, n, mean, variance, y);
+             });
+  }
+
+  // Of each row, or of its squared deviations from `center`.
+  void MeanOfShort(const StoredElements& x, int64_t rows, const float* center,
+                   float* means) const {
+    const int64_t length = norm.shape.length();
+    ForLowRows(x.dtype, [=](auto low, auto zero) {
+      using Low = decltype(low);
+      const auto* const from = static_cast<const decltype(zero)*>(x.data);
+      ForVectorsOf<Low>(length, [=](auto vectors) {
+        constexpr int kVectors = decltype(vectors)::value;
+        if (center == nullptr) {
+          SumShort<Low, kVectors>(from, rows, length, means,
+                                  [](int64_t, float*) {});
+          return;
+        }
+        SumShort<Low, kVectors>(from, rows, length, means,
+                                [=](int64_t r, float* v) {
+                                  const float m = center[r];
+#pragma GCC unroll 1
+                                  for (int j = 0; j < Low::kSize; ++j) {
+                                    v[j] = (v[j] - m) * (v[j] - m);
+                                  }
+                                });
+      });
+    });
+    ForIsa([=, n = static_cast<double>(length)] {
+      for (int64_t r = 0; r < rows; ++r) {
+        means[r] = static_cast<float>(static_cast<double>(means[r]) / n);
+      }
+    });
+  }
+
+  void StoreShort(const Buffers& buffers, const Rows& rows,
+                  const StoredElements& x, int64_t first, int64_t n,
+                  const float* mean, const float* inverse, float* y) const {
+    // What is multiplied by 1, or has -0 added to it, stays.
+    float ones[kLongRow], zeros[kLongRow];
+    const float *scale = Affine(buffers, norm.scale),
+                *bias = Affine(buffers, norm.bias);
+    RowNormShape scales = norm.shape, biases = norm.shape;
+    if (scale == nullptr) {
+      scale = ones;
+      scales.period = 1;
+      std::fill_n(ones, kLongRow, 1.0f);
+    }
+    if (bias == nullptr) {
+      bias = zeros;
+      biases.period = 1;
+      std::fill_n(zeros, kLongRow, -0.0f);
+    }
+    DispatchType(FloatTypes(), x.dtype, [&](auto tag) {
+      const auto* from =
+          static_cast<const typename decltype(tag)::type*>(x.data);
+      StoreRows(rows, out, first, n, buffers.outputs[0], y,
+                [=, length = rows.length](auto low, int64_t r, auto* to) {
+                  using Low = decltype(low);
+                  const auto* row = from + r * length;
+                  const float m = mean[r], f = inverse[r];
+                  const float* const s = scale + scales.AffineOf(first + r);
+                  const float* const b = bias + biases.AffineOf(first + r);
+                  StoreLow<Low>(to, length, [=](int64_t i, float* v) {
+                    Low::Load(row + i, v);
+#pragma GCC unroll 1
+                    for (int j = 0; j < Low::kSize; ++j) {
+                      v[j] =
+                          functors::Normalize(v[j], m, f * s[i + j], b[i + j]);
+                    }
+                  });
+                });
+    });
+  }
+
+  static const float* Affine(const Buffers& buffers, int input) {
+    return input < 0 ? nullptr
+                     : static_cast<const float*>(buffers.inputs[input]);
+  }
   static float* Statistics(const Buffers& buffers, int output) {
     return static_cast<float*>(buffers.outputs[output]);
   }
@@ -104,11 +232,8 @@ struct RowNormKernel {
   void Apply(const Buffers& buffers, int64_t row, int64_t rows, int64_t i,
              int64_t n, const float* x, const float* mean, const float* inverse,
              float* y) const {
-    const auto affine = [&](int input) {
-      return input < 0 ? nullptr
-                       : static_cast<const float*>(buffers.inputs[input]);
-    };
-    const float *scale = affine(norm.scale), *bias = affine(norm.bias);
+    const float *scale = Affine(buffers, norm.scale),
+                *bias = Affine(buffers, norm.bias);
     if (norm.shape.inner == 1) {
       ApplyByElement(row, rows, i, n, x, mean, inverse, scale, bias, y);
     } else {
