@@ -153,7 +153,10 @@ BinaryFunctions FunctionsFor(const BoundOp& op) {
   ForEachElementwise([&](const auto& functor) {
     if constexpr (functor.operands != Operands::kOne) {
       if (!functor.Computes(op)) return;
-      made = FunctionsOf<typename std::decay_t<decltype(functor)>::Functor>();
+      using F = typename std::decay_t<decltype(functor)>::Functor;
+      made = IsLow(op.outputs()[0].dtype)
+                 ? FunctionsOf<typename OfLow<F>::type>()
+                 : FunctionsOf<F>();
       made.block.settings = FunctorSettings::Of(functor.Make(op));
       made.broadcasts = functor.operands == Operands::kTwo;
     }

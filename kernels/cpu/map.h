@@ -29,12 +29,12 @@ inline void ForBlocks(int64_t begin, int64_t end, const Body& body) {
   }
 }
 
-// Whether F has a faster form for arguments of which F::IsNear says so
-// (kernels/functors/trigonometry.h).
+// Whether F has a faster form, F::Near, for arguments of which F::IsNear says
+// so (kernels/functors/trigonometry.h).
 template <typename F, typename = void>
 struct HasNear : std::false_type {};
 template <typename F>
-struct HasNear<F, std::void_t<typename F::Near>> : std::true_type {};
+struct HasNear<F, std::void_t<decltype(&F::IsNear)>> : std::true_type {};
 
 // Whether F has a form for the bits of f16 and bf16 alike.
 template <typename F, typename = void>
@@ -60,31 +60,32 @@ struct OfLow<F, std::void_t<typename F::Low>> {
   using type = typename F::Low;
 };
 
-// For bodies of ForIsa (isa.h).
-template <typename F>
-inline bool AllNear(const float* x, int64_t n) {
-  int far = 0;
+namespace map_internal {
+// apply(f), or of its faster form if all of n arguments are near. For bodies of
+// ForIsa (isa.h).
+template <typename F, typename Apply, typename... X>
+inline void ApplyNear(const F& f, const Apply& apply, int64_t n,
+                      const X*... x) {
+  if constexpr (HasNear<F>::value) {
+    int far = 0;
 #pragma GCC unroll 1
-  for (int64_t i = 0; i < n; ++i) far |= F::IsNear(x[i]) ? 0 : 1;
-  return far == 0;
+    for (int64_t i = 0; i < n; ++i) far |= f.IsNear(x[i]...) ? 0 : 1;
+    if (far == 0) return apply([=](auto... v) { return f.Near(v...); });
+  }
+  apply(f);
 }
+}  // namespace map_internal
 
 // out[i] = f(x[i]) of a block. `out` may be x.
 template <typename F>
 void ApplyUnary(const F& f, const float* x, float* out, int64_t n) {
   ForIsa([=] {
-    if constexpr (HasNear<F>::value) {
-      if (AllNear<F>(x, n)) {
-        const typename F::Near near;
+    const auto apply = [=](const auto& g) {
 #pragma GCC ivdep
 #pragma GCC unroll 4
-        for (int64_t i = 0; i < n; ++i) out[i] = near(x[i]);
-        return;
-      }
-    }
-#pragma GCC ivdep
-#pragma GCC unroll 4
-    for (int64_t i = 0; i < n; ++i) out[i] = f(x[i]);
+      for (int64_t i = 0; i < n; ++i) out[i] = g(x[i]);
+    };
+    map_internal::ApplyNear(f, apply, n, x);
   });
 }
 
@@ -93,8 +94,11 @@ template <typename F>
 void ApplyBinary(const F& f, const float* x, const float* y, float* out,
                  int64_t n) {
   ForIsa([=] {
+    const auto apply = [=](const auto& g) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = f(x[i], y[i]);
+      for (int64_t i = 0; i < n; ++i) out[i] = g(x[i], y[i]);
+    };
+    map_internal::ApplyNear(f, apply, n, x, y);
   });
 }
 
@@ -117,10 +121,10 @@ inline void MapVector(const F& f, T* out, const X*... x) {
       }
     }
   };
-  if constexpr (HasNear<F>::value) {
-    AllNear<F>(in[0], kSize) ? apply(typename F::Near()) : apply(f);
+  if constexpr (sizeof...(X) == 1) {
+    ApplyNear(f, apply, kSize, in[0]);
   } else {
-    apply(f);
+    ApplyNear(f, apply, kSize, in[0], in[1]);
   }
   Low::Store(made, out);
 }

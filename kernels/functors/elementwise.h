@@ -80,19 +80,15 @@ struct TanhOp {
 };
 // Near, IsNear: see SineOp (trigonometry.h). The bits are the same.
 struct SigmoidOp {
-  struct Near {
-    HT_HOST_DEVICE float operator()(float x) const {
-      return 1.0f / (1.0f + NearExp(-x));
-    }
-  };
   HT_HOST_DEVICE static bool IsNear(float x) { return Abs(x) <= 87.0f; }
+  HT_HOST_DEVICE static float Near(float x) {
+    return 1.0f / (1.0f + NearExp(-x));
+  }
   HT_HOST_DEVICE float operator()(float x) const { return Sigmoid(x); }
 };
 struct ExpOp {
-  struct Near {
-    HT_HOST_DEVICE float operator()(float x) const { return NearExp(x); }
-  };
   HT_HOST_DEVICE static bool IsNear(float x) { return Abs(x) <= 87.0f; }
+  HT_HOST_DEVICE static float Near(float x) { return NearExp(x); }
   HT_HOST_DEVICE float operator()(float x) const { return Exp(x); }
 };
 struct LogOp {

@@ -47,6 +47,9 @@ HT_HOST_DEVICE inline float Sqrt(float x) { return sqrtf(x); }
 HT_HOST_DEVICE inline float Fma(float a, float b, float c) {
   return fmaf(a, b, c);
 }
+HT_HOST_DEVICE inline double Fma(double a, double b, double c) {
+  return fma(a, b, c);
+}
 
 // A number times 2^n where that may be too small for a factor: value * factor.
 struct ScaledExp {
@@ -173,17 +176,29 @@ HT_HOST_DEVICE inline float Expm1(float x) {
   return power * math_internal::Expm1OfRest(r) + (power - 1.0f);
 }
 
-// Natural logarithm; -infinity at 0, NaN below.
-HT_HOST_DEVICE inline float Log(float x) {
-  const bool subnormal = x < 1.17549435e-38f;
-  const uint32_t bits = Bits(subnormal ? x * 8388608.0f : x);
-  // x = m 2^e with m in [sqrt(1/2), sqrt(2)).
-  const uint32_t offset = bits - 0x3f3504f3u;
+namespace math_internal {
+inline constexpr float kLeastNormal = 1.17549435e-38f;
+// m 2^e with m in [sqrt(1/2), sqrt(2)), e whole.
+struct Parts {
+  float m, e;
+};
+// Of an x that is positive, finite and not subnormal.
+HT_HOST_DEVICE inline Parts PartsOfNormal(float x) {
+  const uint32_t offset = Bits(x) - 0x3f3504f3u;
   const int32_t exponent =
       static_cast<int32_t>(offset) >> 23;  // arithmetic shift
-  const float m = FromBits((offset & 0x7fffffu) + 0x3f3504f3u);
-  const float e = static_cast<float>(exponent) - (subnormal ? 23.0f : 0.0f);
-  const float r = m - 1.0f;
+  return {FromBits((offset & 0x7fffffu) + 0x3f3504f3u),
+          static_cast<float>(exponent)};
+}
+// Of a subnormal one, too; of any other anything.
+HT_HOST_DEVICE inline Parts PartsOf(float x) {
+  const bool subnormal = x < kLeastNormal;
+  Parts parts = PartsOfNormal(subnormal ? x * 8388608.0f : x);
+  parts.e -= subnormal ? 23.0f : 0.0f;
+  return parts;
+}
+HT_HOST_DEVICE inline float LogOf(const Parts& x) {
+  const float r = x.m - 1.0f, e = x.e;
   const float z = r * r;
   float p = 6.74662590e-2f;
   p = Fma(p, r, -0.116756327f);
@@ -195,10 +210,21 @@ HT_HOST_DEVICE inline float Log(float x) {
   p = Fma(p, r, -0.250000089f);
   p = Fma(p, r, 0.333333135f);
   const float y = Fma(Fma(p, r, -0.5f), z, e * -2.12194440e-4f);
-  float result = Fma(e, 0.693359375f, r + y);
+  return Fma(e, 0.693359375f, r + y);
+}
+}  // namespace math_internal
+
+// Natural logarithm; -infinity at 0, NaN below.
+HT_HOST_DEVICE inline float Log(float x) {
+  float result = math_internal::LogOf(math_internal::PartsOf(x));
   result = x == Infinity() ? x : result;
   result = x == 0.0f ? -Infinity() : result;
   return x >= 0.0f ? result : QuietNaN();
+}
+
+// The same bits for an x that is positive, finite and not subnormal.
+HT_HOST_DEVICE inline float NearLog(float x) {
+  return math_internal::LogOf(math_internal::PartsOfNormal(x));
 }
 
 // ln(1 + x) for x in [0, 1], also where that is nearly x. With s = x / (2 + x)

@@ -36,8 +36,16 @@ struct HuberByXOp {
   }
 };
 
-// Of a probability. Logarithms end at -100, as Paddle's and PyTorch's do.
+// Of a probability. Logarithms end at -100, as Paddle's and PyTorch's do. Near:
+// neither x nor 1 - x is 0 or subnormal, so that they do not come to that.
 struct BceOp {
+  HT_HOST_DEVICE static bool IsNear(float x, float) {
+    const uint32_t least = Bits(math_internal::kLeastNormal);
+    return Bits(x) - least < Bits(1.0f) - least;
+  }
+  HT_HOST_DEVICE static float Near(float x, float y) {
+    return (y - 1.0f) * NearLog(1.0f - x) - y * NearLog(x);
+  }
   HT_HOST_DEVICE float operator()(float x, float y) const {
     const float yes = Log(x), no = Log(1.0f - x);
     return (y - 1.0f) * (no < -100.0f ? -100.0f : no) -

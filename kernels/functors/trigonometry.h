@@ -95,22 +95,20 @@ HT_HOST_DEVICE inline float SineOf(const Turn& turn, int32_t quarters) {
 template <int kQuarters>
 struct SineOp {
   static constexpr bool kIsLong = true;
-  struct Near {
-    HT_HOST_DEVICE float operator()(float x) const {
-      using namespace trigonometry_internal;  // NOLINT(build/namespaces)
-      const float sine = SineOf(NearTurn(x), kQuarters);
-      return kQuarters == 0 && x == 0.0f ? x : sine;  // its sign stays
-    }
-  };
   HT_HOST_DEVICE static bool IsNear(float x) {
     return Abs(x) < trigonometry_internal::kNear;
+  }
+  HT_HOST_DEVICE static float Near(float x) {
+    using namespace trigonometry_internal;  // NOLINT(build/namespaces)
+    const float sine = SineOf(NearTurn(x), kQuarters);
+    return kQuarters == 0 && x == 0.0f ? x : sine;  // its sign stays
   }
 
   HT_HOST_DEVICE float operator()(float x) const {
     using namespace trigonometry_internal;  // NOLINT(build/namespaces)
     const bool near = IsNear(x);
     const float far = SineOf(FarTurn(x), kQuarters) + (x - x);  // or a NaN
-    return near ? Near()(near ? x : 0.0f) : far;
+    return near ? Near(near ? x : 0.0f) : far;
   }
 };
 using SinOp = SineOp<0>;

@@ -39,8 +39,8 @@ TEST(TrigonometryTest, AreAccurateBesideTheirZeros) {
 TEST(TrigonometryTest, NearFormIsTheSame) {
   for (float x : {-524287.0f, -3.0f, -0.0f, 0.0f, 1e-40f, 0.5f, 100.0f}) {
     ASSERT_TRUE(SinOp::IsNear(x));
-    EXPECT_EQ(Bits(SinOp()(x)), Bits(SinOp::Near()(x))) << x;
-    EXPECT_EQ(Bits(CosOp()(x)), Bits(CosOp::Near()(x))) << x;
+    EXPECT_EQ(Bits(SinOp()(x)), Bits(SinOp::Near(x))) << x;
+    EXPECT_EQ(Bits(CosOp()(x)), Bits(CosOp::Near(x))) << x;
   }
   EXPECT_FALSE(SinOp::IsNear(524288.0f));
   EXPECT_FALSE(SinOp::IsNear(-Infinity()));
