@@ -54,7 +54,7 @@ struct AttentionOp {
   functors::DropoutOp dropout{};
   uint32_t stream = 0;
 
-  bool drops() const { return dropout.p > 0; }
+  bool drops() const { return dropout.Drops(); }
 
   static AttentionOp Of(const BoundOp& op);
 };

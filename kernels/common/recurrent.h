@@ -73,7 +73,7 @@ struct RecurrentSlots {
   static RecurrentSlots Shared(const BoundOp& op);
 };
 
-// What dropout between layers draws by; of an op without it: p = 0.
+// What dropout between layers draws by; of an op without it none.
 struct RecurrentDraws {
   functors::DropoutOp dropout = {0, 1};
   uint32_t stream = 0;

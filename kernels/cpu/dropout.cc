@@ -28,15 +28,35 @@ struct DropoutKernel {
     };
     const uint64_t key = PhiloxKey(scalar(1), stream_id);
     const uint64_t step = scalar(2), first_sample = scalar(3);
-    ParallelFor(stream.threads(), elements, kMapGrain,
-                [&](int64_t begin, int64_t end) {
-                  ForBlocks(begin, end, [&](int64_t at, int64_t n) {
-                    Block(buffers, key, step, first_sample, at, n);
-                  });
-                });
+    ParallelFor(
+        stream.threads(), elements, kMapGrain, [&](int64_t begin, int64_t end) {
+          if (shape.run == 1) {
+            return OwnDraws(buffers, key, step, first_sample, begin, end);
+          }
+          ForBlocks(begin, end, [&](int64_t at, int64_t n) {
+            Block(buffers, key, step, first_sample, at, n);
+          });
+        });
   }
 
  private:
+  // Each element has a draw.
+  void OwnDraws(const Buffers& buffers, uint64_t key, uint64_t step,
+                uint64_t first_sample, int64_t begin, int64_t end) const {
+    DispatchType(FloatTypes(), dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const T* x = static_cast<const T*>(buffers.inputs[0]);
+      T* y = static_cast<T*>(buffers.outputs[0]);
+      for (int64_t at = begin; at < end;) {
+        const int64_t draw = at % shape.sample % shape.draws;
+        const int64_t n = std::min(end - at, shape.draws - draw);
+        ApplyDropout(dropout, key, step, first_sample + at / shape.sample, draw,
+                     n, x + at, y + at);
+        at += n;
+      }
+    });
+  }
+  // A draw for each run.
   void Block(const Buffers& buffers, uint64_t key, uint64_t step,
              uint64_t first_sample, int64_t at, int64_t n) const {
     alignas(64) float in[kConvertBlock], out[kConvertBlock];
@@ -46,18 +66,11 @@ struct DropoutKernel {
       const int64_t element = (at + done) % shape.sample;
       const uint64_t sample = first_sample + (at + done) / shape.sample;
       const int64_t draw = element / shape.run % shape.draws;
-      const bool own = shape.run == 1;
-      const int64_t run = std::min(
-          n - done, own ? shape.draws - draw : shape.run - element % shape.run);
-      const float* from = x + done;
-      if (own) {
-        ApplyDropout(dropout, key, step, sample, draw, run, from, y + done);
-      } else {
-        uint32_t words[8];
-        const uint32_t bits = *DrawBits(key, step, sample, draw, 1, words);
-        std::transform(from, from + run, y + done,
-                       [=, f = dropout](float v) { return f(v, bits); });
-      }
+      const int64_t run = std::min(n - done, shape.run - element % shape.run);
+      uint32_t words[8];
+      const uint32_t bits = *DrawBits(key, step, sample, draw, 1, words);
+      std::transform(x + done, x + done + run, y + done,
+                     [=, f = dropout](float v) { return f(v, bits); });
       done += run;
     }
     StoreBlock(dtype, y, buffers.outputs[0], at, n);

@@ -1,8 +1,10 @@
 #include "kernels/cpu/random.h"
 
+#include <algorithm>
+
 #include "graph/base/philox.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/map.h"
+#include "kernels/cpu/low_vector.h"
 
 #ifdef HT_ISA_X86
 #include <immintrin.h>
@@ -153,19 +155,65 @@ const uint32_t* DrawBits(uint64_t key, uint64_t step, uint64_t sample,
   return buffer + skip;
 }
 
+// Of ApplyDropout: elements that are drawn for at a time, at most, and how far
+// ahead they are fetched, as what draws leaves few loads under way.
+constexpr int kMost = 32;
+constexpr int64_t kAhead = 1024;
+
+template <typename T>
 void ApplyDropout(const functors::DropoutOp& dropout, uint64_t key,
                   uint64_t step, uint64_t sample, int64_t first, int64_t n,
-                  const float* x, float* y) {
-  alignas(64) uint32_t words[kConvertBlock + 8];
-  ForBlocks(0, n, [&](int64_t at, int64_t count) {
+                  const T* x, T* y) {
+  // What is outside of whole vectors, fewer than `kMost`.
+  const auto ends = [&](int64_t begin, int64_t end) {
+    uint32_t words[kMost + 8];
     const uint32_t* bits =
-        DrawBits(key, step, sample, first + at, count, words);
-    ForIsa([=, f = dropout, from = x + at, to = y + at] {
+        DrawBits(key, step, sample, first + begin, end - begin, words);
+    for (int64_t i = begin; i < end; ++i) {
+      y[i] = static_cast<T>(dropout(static_cast<float>(x[i]), bits[i - begin]));
+    }
+  };
+  const int64_t begin = std::min(n, (4 - first % 4) % 4);  // a block's
+  if (begin > 0) ends(0, begin);
+  int64_t end = begin;
+  const PhiloxStart start(key, PhiloxCounter(step, sample, 0));
+  ForIsa([=, &start, &end, op = dropout](auto tag) {
+    const functors::DropoutOp f = op;  // no load in the loops
+    using Low = LowVector<decltype(tag)::value>;
+    using Draws = PhiloxVector<decltype(tag)::value>;
+    constexpr int kDraws = 4 * Draws::kBlocks;
+    constexpr int kSize = std::max<int>(kDraws, Low::kSize);
+    static_assert(kSize <= kMost, "a vector");
+    int64_t i = begin;
+    for (; i + kSize <= n; i += kSize) {
+      alignas(64) uint32_t words[kSize];
+      alignas(64) float v[kSize];
+      for (int k = 0; k < kSize; k += kDraws) {
+        Draws::Draw(start, static_cast<uint32_t>((first + i + k) / 4),
+                    words + k);
+      }
+#pragma GCC unroll 4
+      for (int k = 0; k < kSize; k += Low::kSize) {
+        __builtin_prefetch(x + i + k + kAhead);
+        Low::Load(x + i + k, v + k);
 #pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) to[i] = f(from[i], bits[i]);
-    });
+#pragma GCC unroll 1
+        for (int j = k; j < k + Low::kSize; ++j) v[j] = f(v[j], words[j]);
+        Low::Store(v + k, y + i + k);
+      }
+    }
+    end = i;
   });
+  if (end < n) ends(end, n);
 }
+
+template void ApplyDropout(const functors::DropoutOp&, uint64_t, uint64_t,
+                           uint64_t, int64_t, int64_t, const float*, float*);
+template void ApplyDropout(const functors::DropoutOp&, uint64_t, uint64_t,
+                           uint64_t, int64_t, int64_t, const half*, half*);
+template void ApplyDropout(const functors::DropoutOp&, uint64_t, uint64_t,
+                           uint64_t, int64_t, int64_t, const bfloat16*,
+                           bfloat16*);
 
 }  // namespace kernels
 }  // namespace halftone

@@ -19,10 +19,11 @@ const uint32_t* DrawBits(uint64_t key, uint64_t step, uint64_t sample,
                          Isa isa = HostIsa());
 
 // y[i] = x[i] dropped or scaled by the draws of elements [first, first + n) of
-// one sample of one step. y may be x.
+// one sample of one step. T: float, half or bfloat16. y may be x.
+template <typename T>
 void ApplyDropout(const functors::DropoutOp& dropout, uint64_t key,
                   uint64_t step, uint64_t sample, int64_t first, int64_t n,
-                  const float* x, float* y);
+                  const T* x, T* y);
 
 }  // namespace kernels
 }  // namespace halftone

@@ -180,7 +180,7 @@ class CpuRecurrence {
   // An element's number within its sample is (layer * T + t) * columns + j.
   template <typename E>
   void Dropout(int64_t layer, E* x) {
-    if (draws_.dropout.p == 0) return;
+    if (!draws_.dropout.Drops()) return;
     const auto scalar = [&](int i) {
       return static_cast<uint64_t>(
           *static_cast<const int64_t*>(buffers_.inputs[draws_.seed + i]));
@@ -189,22 +189,13 @@ class CpuRecurrence {
     const uint64_t step = scalar(1), first_sample = scalar(2);
     const int64_t columns = s_.out_columns();
     ParallelFor(threads_, s_.rows(), 1, [&](int64_t begin, int64_t end) {
-      [[maybe_unused]] float buffer[kConvertBlock];
       for (int64_t row = begin; row < end; ++row) {
         const int64_t first = (layer * s_.steps + row / s_.batch) * columns;
-        for (int64_t j = 0; j < columns; j += kConvertBlock) {
-          const int64_t n = std::min(kConvertBlock, columns - j);
-          E* const y = x + row * columns + j;
-          const uint64_t sample = first_sample + row % s_.batch;
-          if constexpr (std::is_same<E, float>::value) {
-            ApplyDropout(draws_.dropout, key, step, sample, first + j, n, y, y);
-            if (s_.dtype != DType::kF32) RoundTo(s_.dtype, y, n);
-          } else {
-            ToFloat(y, buffer, n);
-            ApplyDropout(draws_.dropout, key, step, sample, first + j, n,
-                         buffer, buffer);
-            FromFloat(buffer, y, n);
-          }
+        E* const y = x + row * columns;
+        ApplyDropout(draws_.dropout, key, step, first_sample + row % s_.batch,
+                     first, columns, y, y);
+        if constexpr (std::is_same<E, float>::value) {
+          if (s_.dtype != DType::kF32) RoundTo(s_.dtype, y, columns);
         }
       }
     });

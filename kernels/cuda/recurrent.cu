@@ -199,7 +199,7 @@ class CudaRecurrence {
 
   template <typename E>
   void Dropout(int64_t layer, E* x) {
-    if (draws_.dropout.p == 0) return;
+    if (!draws_.dropout.Drops()) return;
     const auto scalar = [&](int i) {
       return static_cast<const int64_t*>(buffers_.inputs[draws_.seed + i]);
     };
