@@ -12,6 +12,7 @@
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
+#include "kernels/cpu/reduce.h"
 #include "kernels/cpu/reduction.h"
 #include "kernels/cpu/transpose.h"
 #include "kernels/functors/reduction.h"
@@ -19,6 +20,10 @@
 namespace halftone {
 namespace kernels {
 namespace {
+
+// Longer rows of floats are cut into runs, of which the extremes are found
+// first.
+constexpr int64_t kRun = 8 * kConvertBlock;
 
 // Whether x goes before `best`, which came first.
 template <typename F, typename A>
@@ -106,31 +111,133 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SeeRow(const T* x, int64_t n,
   *lanes = even;
 }
 
+template <int kRun>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void DealParts(const Lanes& a,
+                                                   const Lanes& b, Lanes* even,
+                                                   Lanes* odd) {
+  Deal<kRun>(a.best, b.best, &even->best, &odd->best);
+  Deal<kRun>(a.place, b.place, &even->place, &odd->place);
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void PlacesOf(const Lanes& lanes,
+                                                  VectorMask* places) {
+  *places = lanes.place;
+}
+
+// ---- Rows side by side, 16 bits: where an element stands among all numbers is
+// one, too, and with its place behind it the largest is what is wanted.
+
+using Halves = int16_t __attribute__((vector_size(32), aligned(2), may_alias));
+constexpr int64_t kHalves = 16;
+static_assert(kRun <= UINT16_MAX, "places in it have 16 bits");
+
+// The largest of each lane.
+struct Orders {
+  VectorMask most;
+};
+
+// Of the elements of x[at, at + 16): eight of them, and the others.
+template <typename F, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void OrdersAt(const T* x, int64_t at,
+                                                  Orders* some,
+                                                  Orders* others) {
+  constexpr int16_t kInfinity = std::is_same<T, half>::value ? 0x7c00 : 0x7f80;
+  const Halves bits = *reinterpret_cast<const Halves*>(x + at);
+  const Halves size = bits & 0x7fff;
+  const Halves sign = bits >> 15;
+  Halves order = (size ^ sign) - sign;  // 0 of either sign
+  if (std::is_same<F, functors::LesserOf>::value) order = -order;
+  // A NaN is before all.
+  order = size > kInfinity ? Halves{} + 0x7fff : order;
+  // The first of equal ones is the largest.
+  const Halves lanes = {-1, -2,  -3,  -4,  -5,  -6,  -7,  -8,
+                        -9, -10, -11, -12, -13, -14, -15, -16};
+  const Halves behind = lanes - static_cast<int16_t>(at);
+  some->most = reinterpret_cast<VectorMask>(__builtin_shufflevector(
+      behind, order, 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25, 10, 26, 11, 27));
+  others->most = reinterpret_cast<VectorMask>(
+      __builtin_shufflevector(behind, order, 4, 20, 5, 21, 6, 22, 7, 23, 12, 28,
+                              13, 29, 14, 30, 15, 31));
+}
+
+template <typename F>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Merge(const Orders& other,
+                                               Orders* orders) {
+  orders->most = other.most > orders->most ? other.most : orders->most;
+}
+
+// A row of sixteen or more; some elements are seen twice.
+template <typename F, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SeeRow(const T* x, int64_t n,
+                                                Orders* orders) {
+  Orders some, others, more[2];
+  OrdersAt<F>(x, 0, &some, &others);
+  const auto see = [&](int64_t at) {
+    OrdersAt<F>(x, at, &more[0], &more[1]);
+    Merge<F>(more[0], &some);
+    Merge<F>(more[1], &others);
+  };
+  for (int64_t i = kHalves; i + kHalves <= n; i += kHalves) see(i);
+  see(n - kHalves);
+  Merge<F>(others, &some);
+  *orders = some;
+}
+
+template <int kRun>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void DealParts(const Orders& a,
+                                                   const Orders& b,
+                                                   Orders* even, Orders* odd) {
+  Deal<kRun>(a.most, b.most, &even->most, &odd->most);
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void PlacesOf(const Orders& orders,
+                                                  VectorMask* places) {
+  *places = ~orders.most & 0xffff;
+}
+
+// ---- Rows, eight at a time.
+
 // The even runs of both, merged with the odd ones.
-template <typename F, int kRun>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MergeParts(const Lanes& other,
-                                                    Lanes* lanes) {
-  Lanes even, odd;
-  Deal<kRun>(lanes->best, other.best, &even.best, &odd.best);
-  Deal<kRun>(lanes->place, other.place, &even.place, &odd.place);
+template <typename F, int kRun, typename Seen>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MergeParts(const Seen& other,
+                                                    Seen* seen) {
+  Seen even, odd;
+  DealParts<kRun>(*seen, other, &even, &odd);
   Merge<F>(odd, &even);
-  *lanes = even;
+  *seen = even;
 }
 
 // What is best in each of eight rows: lane i of `places`. Changes `rows`.
-template <typename F>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MergeLanes(Lanes* rows,
-                                                    VectorMask* places) {
+template <typename F, typename Seen>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MergeRows(Seen* rows,
+                                                   VectorMask* places) {
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) MergeParts<F, 4>(rows[k + 4], &rows[k]);
 #pragma GCC unroll 2
   for (int k = 0; k < 2; ++k) MergeParts<F, 2>(rows[k + 2], &rows[k]);
   MergeParts<F, 1>(rows[1], &rows[0]);
-  *places = rows[0].place;
+  PlacesOf(rows[0], places);
+}
+
+// see(row, to) sees a row.
+template <typename F, typename Seen, typename See>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void PlacesByEight(int64_t rows,
+                                                       const See& see,
+                                                       int64_t* places) {
+  Seen seen[kVector];
+  VectorMask found;
+  for (int64_t r = 0; r < rows; r += kVector) {
+    const int64_t group = rows - r < kVector ? rows - r : kVector;
+#pragma GCC unroll 1
+    for (int64_t k = 0; k < group; ++k) see(r + k, &seen[k]);
+    for (int64_t k = group; k < kVector; ++k) seen[k] = seen[0];
+    MergeRows<F>(seen, &found);
+    for (int64_t k = 0; k < group; ++k) places[r + k] = found[k];
+  }
 }
 
 template <typename F, typename T>
-int64_t PlaceInTinyRow(const T* x, int64_t n) {
+int64_t PlaceInRow(const T* x, int64_t n) {
   int64_t place = 0;
   for (int64_t i = 1; i < n; ++i) {
     place = Precedes<F>(static_cast<float>(x[i]), static_cast<float>(x[place]))
@@ -140,46 +247,30 @@ int64_t PlaceInTinyRow(const T* x, int64_t n) {
   return place;
 }
 
-// Of `rows` rows of n, which 32 bits count.
+// Of `rows` rows of n, kRun at most.
 template <typename F, typename T>
 void PlacesInRows(const T* x, int64_t rows, int64_t n, int64_t* places) {
   ForIsa([=](auto isa) {
     using Low = Eight<decltype(isa)::value>;
     if (n < kVector) {
       for (int64_t r = 0; r < rows; ++r) {
-        places[r] = PlaceInTinyRow<F>(x + r * n, n);
+        places[r] = PlaceInRow<F>(x + r * n, n);
       }
       return;
     }
-    Lanes lanes[kVector];
-    VectorMask found;
-    for (int64_t r = 0; r < rows; r += kVector) {
-      const int64_t group = rows - r < kVector ? rows - r : kVector;
-#pragma GCC unroll 1
-      for (int64_t k = 0; k < group; ++k) {
-        SeeRow<Low, F>(x + (r + k) * n, n, &lanes[k]);
+    if constexpr (sizeof(T) == sizeof(int16_t)) {
+      if (n >= kHalves) {
+        const auto see = [=](int64_t row, Orders* to) {
+          SeeRow<F>(x + row * n, n, to);
+        };
+        return PlacesByEight<F, Orders>(rows, see, places);
       }
-      for (int64_t k = group; k < kVector; ++k) lanes[k] = lanes[0];
-      MergeLanes<F>(lanes, &found);
-      for (int64_t k = 0; k < group; ++k) places[r + k] = found[k];
     }
+    const auto see = [=](int64_t row, Lanes* to) {
+      SeeRow<Low, F>(x + row * n, n, to);
+    };
+    PlacesByEight<F, Lanes>(rows, see, places);
   });
-}
-
-// Of a row of any length.
-template <typename F, typename T>
-int64_t PlaceInLongRow(const T* x, int64_t length) {
-  int64_t place = 0;
-  float best = 0;
-  ForBlocks(0, length, [&](int64_t at, int64_t n) {
-    int64_t in_block;
-    PlacesInRows<F>(x + at, 1, n, &in_block);
-    const float value = static_cast<float>(x[at + in_block]);
-    if (at > 0 && !Precedes<F>(value, best)) return;
-    best = value;
-    place = at + in_block;
-  });
-  return place;
 }
 
 // ---- Rows of integers.
@@ -270,13 +361,28 @@ void ExtremesOfIntegerColumns(const T* x, int64_t length, int64_t stride,
 
 // ----
 
+// How many runs all rows have; 0 of rows that are none or one.
+int64_t RunsOf(const BoundOp& op) {
+  const AlongAxis along = AlongAxisOf(op);
+  const bool in_runs =
+      along.inner == 1 && along.length > kRun && IsFloat(op.Input("X").dtype);
+  return in_runs ? along.outer * ((along.length + kRun - 1) / kRun) : 0;
+}
+
 template <typename T, typename F>
 struct ArgKernel {
   AlongAxis along;
   bool wide;  // i64, else i32
+  int64_t runs;
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     const T* x = static_cast<const T*>(buffers.inputs[0]);
+    if constexpr (!std::is_integral<T>::value) {
+      if (runs > 0) {
+        return FindByRuns(x, static_cast<float*>(buffers.workspace),
+                          buffers.outputs[0], stream.threads());
+      }
+    }
     // Rows, or columns of one, whose places are found together.
     const int64_t width =
         along.inner == 1 ? RowsOfTask() : ColumnsOfTask(stream.threads());
@@ -298,6 +404,38 @@ struct ArgKernel {
   }
 
  private:
+  // The place is looked for in the first run that has the extreme of its row.
+  void FindByRuns(const T* x, float* extremes, void* out, int threads) const {
+    const Folding folding =
+        std::is_same<F, functors::GreaterOf>::value ? Greatest() : Least();
+    const int64_t of_row = runs / along.outer;
+    const auto run_at = [&](int64_t run, int64_t* n) {
+      const int64_t at = run % of_row * kRun;
+      *n = std::min(kRun, along.length - at);
+      return run / of_row * along.length + at;
+    };
+    ParallelFor(threads, runs, kMapGrain / kRun,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t run = begin; run < end; ++run) {
+                    int64_t n;
+                    const int64_t at = run_at(run, &n);
+                    folding.rows({DTypeOf<T>(), x}, at, 1, n, &extremes[run],
+                                 folding.parameter);
+                  }
+                });
+    ParallelFor(threads, along.outer, kMapGrain / kRun,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t row = begin; row < end; ++row) {
+                    const int64_t first = row * of_row;
+                    int64_t n, place;
+                    const int64_t at = run_at(
+                        first + PlaceInRow<F>(extremes + first, of_row), &n);
+                    PlacesInRows<F>(x + at, 1, n, &place);
+                    place += at - row * along.length;
+                    Store(&place, 1, out, row);
+                  }
+                });
+  }
   // As many as fit a block.
   int64_t RowsOfTask() const {
     const int64_t rows = kConvertBlock / std::max<int64_t>(1, along.length);
@@ -333,8 +471,6 @@ struct ArgKernel {
       for (int64_t r = 0; r < n; ++r) {
         places[r] = ExtremeOfIntegers<T, F>(x + r * along.length, along.length);
       }
-    } else if (along.length > kConvertBlock) {
-      places[0] = PlaceInLongRow<F>(x, along.length);
     } else {
       PlacesInRows<F>(x, n, along.length, places);
     }
@@ -360,10 +496,13 @@ Candidate MakeArg() {
     DispatchType(Numbers(), op.Input("X").dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       run = ArgKernel<T, F>{AlongAxisOf(op),
-                            op.Output("Out").dtype == DType::kI64};
+                            op.Output("Out").dtype == DType::kI64, RunsOf(op)};
     });
     return run;
   });
+  candidate.workspace_bytes = [](const BoundOp& op) {
+    return RunsOf(op) * int64_t{sizeof(float)};
+  };
   // Places of columns are counted in 32 bits.
   candidate.supports = [](const BoundOp& op) {
     const AlongAxis along = AlongAxisOf(op);

@@ -33,10 +33,11 @@ struct Dims {
   int64_t elements() const { return outer * length * inner; }
 };
 // Rows (inner 1) and columns.
-const Dims kDims[] = {{1, 1, 1},    {3, 2, 1},     {5, 7, 1},     {9, 8, 1},
-                      {17, 13, 1},  {20, 28, 1},   {8, 32, 1},    {7, 33, 1},
-                      {3, 100, 1},  {11, 1024, 1}, {2, 2500, 1},  {2, 5, 3},
-                      {1, 6, 2100}, {3, 9, 77},    {1, 130, 300}, {40, 3, 8}};
+const Dims kDims[] = {{1, 1, 1},   {3, 2, 1},     {5, 7, 1},    {9, 8, 1},
+                      {17, 13, 1}, {20, 28, 1},   {8, 32, 1},   {7, 33, 1},
+                      {3, 100, 1}, {11, 1024, 1}, {2, 2500, 1}, {2, 20000, 1},
+                      {2, 5, 3},   {1, 6, 2100},  {3, 9, 77},   {1, 130, 300},
+                      {40, 3, 8}};
 
 // Eighths, so that no sum is rounded in f32, and many are equal.
 Values ValuesOf(const Dims& dims) { return Eighths(dims.elements(), 7); }
