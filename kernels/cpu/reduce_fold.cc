@@ -1,5 +1,5 @@
-// What a Reduction does to elements: read as they are stored, eight at a time,
-// and folded in registers. Neighbours go to 32 lanes, then a tree, as in
+// What a Reduction does to elements: read as they are stored, a vector at a
+// time, and folded in registers. Neighbours go to 32 lanes, then a tree, as in
 // sums.h.
 #include <cstring>
 #include <type_traits>
@@ -9,11 +9,13 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/low_rows.h"
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/sums.h"
 #include "kernels/cpu/transpose.h"
+#include "kernels/cpu/wide_vector.h"
 #include "kernels/functors/elementwise.h"
 #include "kernels/functors/reduction.h"
 
@@ -49,6 +51,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Fold(functors::LesserOf, const V& x,
 template <typename F>
 constexpr bool kAdds = std::is_same<F, functors::AddOp>::value;
 template <typename F>
+constexpr bool kCompares = std::is_same<F, functors::GreaterOf>::value ||
+                           std::is_same<F, functors::LesserOf>::value;
+template <typename F>
 float NoneOf() {
   if constexpr (kAdds<F>) {
     return 0.0f;
@@ -60,9 +65,10 @@ float NoneOf() {
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TakeSize(float* x) {
   *x = functors::Abs(*x);
 }
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TakeSize(Vector* x) {
-  using Bits = int32_t __attribute__((vector_size(32), aligned(4), may_alias));
-  *reinterpret_cast<Bits*>(x) &= 0x7fffffff;
+template <typename V>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TakeSize(V* x) {
+  typedef int32_t Bits __attribute__((vector_size(sizeof(V))));
+  *x = reinterpret_cast<V>(reinterpret_cast<Bits>(*x) & 0x7fffffff);
 }
 
 struct AsItIs {
@@ -80,12 +86,13 @@ struct Square {
 // |x| ^ 3 and so on: each product is rounded, but the norm's root divides
 // their errors by as many as there are.
 struct WholePower {
-  int more;  // factors than two
-  explicit WholePower(float order) : more(static_cast<int>(order) - 2) {}
+  int more;  // factors than three
+  explicit WholePower(float order) : more(static_cast<int>(order) - 3) {}
   template <typename V>
   ABSL_ATTRIBUTE_ALWAYS_INLINE void operator()(V* x) const {
     TakeSize(x);
     const V size = *x;
+    *x *= size;
     *x *= size;
 #pragma GCC unroll 1
     for (int i = 0; i < more; ++i) *x *= size;
@@ -93,10 +100,15 @@ struct WholePower {
 };
 constexpr float kMostWholePower = 8;
 
-template <typename Low, typename Map, typename T>
+template <typename Low, typename Map, typename T, typename V>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Read(const Map& map, const T* x,
-                                              Vector* v) {
-  ReadVector<Low>(x, v);
+                                              V* v) {
+  if constexpr (std::is_same<T, float>::value) {
+    using Stored = WideVector<sizeof(V) / sizeof(float)>;
+    *v = *reinterpret_cast<const Stored*>(x);  // Load goes by halves
+  } else {
+    Low::Load(x, reinterpret_cast<float*>(v));
+  }
   map(v);
 }
 
@@ -109,34 +121,44 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void FoldToVector(const Map& map,
                                                       const T* x, int64_t n,
                                                       const T* rest,
                                                       Vector* to) {
-  constexpr int kVectors = kLanes / kVector;
+  using V = WideVector<Low::kSize>;
+  constexpr int kSize = Low::kSize, kVectors = kLanes / kSize;
   const float nothing = NoneOf<F>();
-  const Vector none = nothing - Vector{};
-  Vector lanes[kVectors] = {none, none, none, none}, v;
+  V none = {}, v;
+  none = nothing - none;
+  V lanes[kLanes / kVector] = {none, none, none, none};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
 #pragma GCC unroll 4
     for (int k = 0; k < kVectors; ++k) {
-      Read<Low>(map, x + i + k * kVector, &v);
+      Read<Low>(map, x + i + k * kSize, &v);
       Fold(F(), v, &lanes[k]);
     }
   }
 #pragma GCC unroll 4
   for (int k = 0; k < kVectors; ++k) {
     if (i >= n) break;
-    if (i + kVector <= n) {
+    if (i + kSize <= n) {
       Read<Low>(map, x + i, &v);
     } else {
       Read<Low>(map, rest, &v);
-      SetFrom(n - i, nothing, &v);
+      SetRest<Low>(n - i, nothing, reinterpret_cast<float*>(&v));
     }
     Fold(F(), v, &lanes[k]);
-    i += kVector;
+    i += kSize;
   }
-  Fold(F(), lanes[2], &lanes[0]);
-  Fold(F(), lanes[3], &lanes[1]);
-  Fold(F(), lanes[1], &lanes[0]);
-  *to = lanes[0];
+  if constexpr (kSize == kVector) {
+    Fold(F(), lanes[2], &lanes[0]);
+    Fold(F(), lanes[3], &lanes[1]);
+    Fold(F(), lanes[1], &lanes[0]);
+    *to = lanes[0];
+  } else {
+    Fold(F(), lanes[1], &lanes[0]);
+    *to = __builtin_shufflevector(lanes[0], lanes[0], 0, 1, 2, 3, 4, 5, 6, 7);
+    const Vector upper = __builtin_shufflevector(lanes[0], lanes[0], 8, 9, 10,
+                                                 11, 12, 13, 14, 15);
+    Fold(F(), upper, to);
+  }
 }
 
 // Lane i of `to`: the lanes of folded[i], as a tree. Changes `folded`.
@@ -164,9 +186,11 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void FoldLanes(Vector* folded, Vector* to) {
 template <typename F, typename Map, typename T>
 void FoldRowsOf(const Map map, const T* x, int64_t rows, int64_t n,
                 float* results) {
-  ForEights([=](auto isa) {
-    using Low = LowVector<decltype(isa)::value>;
-    const int64_t whole = n / kVector * kVector;
+  ForIsa([=](auto isa) {
+    constexpr Isa kIsa = decltype(isa)::value;
+    // Wider ones are compared element by element.
+    using Low = std::conditional_t<kCompares<F>, Eight<kIsa>, LowVector<kIsa>>;
+    const int64_t whole = n / Low::kSize * Low::kSize;
     Vector folded[kVector], made;
     for (int64_t r = 0; r < rows; r += kVector) {
       const int64_t group = rows - r < kVector ? rows - r : kVector;
@@ -174,8 +198,8 @@ void FoldRowsOf(const Map map, const T* x, int64_t rows, int64_t n,
       for (int64_t k = 0; k < group; ++k) {
         const int64_t row = (r + k) * n;
         const T* rest = x + row + whole;
-        T buffer[kVector] = {};
-        if (row + whole + kVector > rows * n) {  // nothing behind x is read
+        T buffer[Low::kSize] = {};
+        if (row + whole + Low::kSize > rows * n) {  // nothing behind x is read
           for (int64_t i = whole; i < n; ++i) buffer[i - whole] = x[row + i];
           rest = buffer;
         }
@@ -260,8 +284,7 @@ Folding FoldingOf(float parameter = 0.0f) {
                     int64_t n) {
     AddRowsOf<F>(AsItIs(0.0f), x, stride, rows, into, n);
   };
-  folding.exact = std::is_same<F, functors::GreaterOf>::value ||
-                  std::is_same<F, functors::LesserOf>::value;
+  folding.exact = kCompares<F>;
   return folding;
 }
 
