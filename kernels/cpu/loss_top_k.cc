@@ -216,9 +216,9 @@ struct TopKKernel {
     int64_t* indices = static_cast<int64_t*>(buffers.outputs[1]);
     groups.Run(stream.threads(), buffers.workspace,
                [&](int64_t first, int64_t n, float* x, float* values) {
-                 rows.Load(dtype, buffers.inputs[0], first, n, x);
+                 const float* from = Scores(buffers.inputs[0], first, n, x);
                  for (int64_t r = 0; r < n; ++r) {
-                   const float* row = x + r * rows.length;
+                   const float* row = from + r * rows.length;
                    int64_t* places = indices + (first + r) * k;
                    SelectLargest(row, rows.length, k, places);
                    for (int64_t i = 0; i < k; ++i) {
@@ -229,6 +229,17 @@ struct TopKKernel {
                  FromFloat(dtype, values, out + first * k * SizeOf(dtype),
                            n * k);
                });
+  }
+
+ private:
+  // Rows of f32 where they lie.
+  const float* Scores(const void* tensor, int64_t first, int64_t n,
+                      float* x) const {
+    if (dtype == DType::kF32 && rows.stride == 1) {
+      return static_cast<const float*>(tensor) + first * rows.length;
+    }
+    rows.Load(dtype, tensor, first, n, x);
+    return x;
   }
 };
 
