@@ -13,6 +13,8 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/low_rows.h"
+#include "kernels/cpu/low_vector.h"
 #include "kernels/register_all.h"
 
 namespace halftone {
@@ -283,7 +285,78 @@ class MoveKernel {
 // ---- pad3d_grad: a row of XGrad at a time. What one row of OutGrad adds to is
 // copied but for columns at the border; of several they are added up in f32.
 
+// To `to`, in each of `rows` rows, the sum of what lies at `sources`; of 16
+// bits so many rows at once as a vector converts.
+template <typename Low, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SumColumns(
+    const T* x, int64_t stride, int64_t rows, absl::Span<const int64_t> sources,
+    T* to, int64_t to_stride) {
+  constexpr int64_t kSize = Low::kSize;
+  // Fewer are faster one by one.
+  constexpr int64_t kLeast =
+      std::is_same<T, float>::value ? INT64_MAX : kSize / 2;
+  // What was just written piece by piece is read late as a whole.
+  constexpr size_t kAtOnce = 4;
+  alignas(64) T column[kAtOnce * kSize] = {};
+  alignas(64) float sums[kSize], v[kSize];
+  int64_t r = 0;
+  for (; rows - r >= kLeast; r += kSize) {
+    const int64_t n = std::min(kSize, rows - r);
+    std::fill_n(sums, kSize, 0.0f);
+    for (size_t k = 0; k < sources.size(); k += kAtOnce) {
+      const size_t end = std::min(k + kAtOnce, sources.size());
+      T* taken = column;
+      for (size_t s = k; s < end; ++s, taken += kSize) {
+#pragma GCC unroll 1
+        for (int64_t j = 0; j < n; ++j) {
+          taken[j] = x[(r + j) * stride + sources[s]];
+        }
+      }
+      taken = column;
+      for (size_t s = k; s < end; ++s, taken += kSize) {
+        Low::Load(taken, v);
+#pragma GCC unroll 1
+        for (int64_t j = 0; j < kSize; ++j) sums[j] += v[j];
+      }
+    }
+    Low::Store(sums, column);
+#pragma GCC unroll 1
+    for (int64_t j = 0; j < n; ++j) to[(r + j) * to_stride] = column[j];
+  }
+  for (; r < rows; ++r) {
+    float sum = 0;
+    for (const int64_t source : sources) {
+      sum += static_cast<float>(x[r * stride + source]);
+    }
+    to[r * to_stride] = static_cast<T>(sum);
+  }
+}
+
+// A row as f32, where it is or, in whole vectors, in `buffer`; nothing behind
+// it is read.
+template <typename Low, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline const float* RowAsFloat(const T* x,
+                                                            int64_t n,
+                                                            float* buffer) {
+  if constexpr (std::is_same<T, float>::value) {
+    return x;
+  } else {
+    constexpr int64_t kSize = Low::kSize;
+    int64_t i = 0;
+    for (; i + kSize <= n; i += kSize) Low::Load(x + i, buffer + i);
+    if (i < n) {
+      alignas(64) T rest[kSize] = {};
+#pragma GCC unroll 1
+      for (int64_t j = 0; i + j < n; ++j) rest[j] = x[i + j];
+      Low::Load(rest, buffer + i);
+    }
+    return buffer;
+  }
+}
+
 struct PadGradKernel {
+  static constexpr int64_t kMost = LowVector<Isa::kAvx512>::kSize;
+
   std::vector<AxisRead> axes;                 // as pad3d reads X
   std::vector<std::vector<int64_t>> went[2];  // by D or H: where an index went
   std::vector<RowRun> runs;                   // along W
@@ -318,36 +391,46 @@ struct PadGradKernel {
     }
   }
 
+  // Of a thread: a row of XGrad and one of OutGrad.
+  static int64_t BufferBytes(int64_t width, int64_t extent) {
+    return (width + extent + 2 * kMost) * int64_t{sizeof(float)};
+  }
+
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    const int64_t depth = axes[2].size, height = axes[3].size;
-    const int64_t width = axes[4].size;
-    const int64_t rows = axes[0].size * axes[1].size * depth * height;
-    float* sums = static_cast<float*>(buffers.workspace);
-    const int64_t grain = std::max<int64_t>(
-        1, kCopyGrain / (axes[4].extent * int64_t{sizeof(float)} + 1));
-    // A thread has a row of the workspace.
-    const int64_t parts = std::max(1, std::min(threads, stream.threads()));
-    const int64_t fair = std::max(grain, (rows + parts - 1) / parts);
-    ParallelFor(static_cast<int>(parts), rows, fair,
-                [&](int64_t begin, int64_t end) {
-                  float* own = sums + begin / fair * (width + axes[4].extent);
-                  char* to = static_cast<char*>(buffers.outputs[0]);
-                  for (int64_t row = begin; row < end;) {
-                    char* out = to + row * width * SizeOf(dtype);
-                    const int64_t n = CopiedRows(row, end);
-                    if (n > 0) {
-                      Copy(buffers.inputs[1], row, n, out);
-                      row += n;
-                      continue;
-                    }
-                    Row(buffers.inputs[1], row, own, own + width);
-                    FromFloat(dtype, own, out, width);
-                    ++row;
-                  }
-                });
+    DispatchType(FloatTypes(), dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      Run(static_cast<const T*>(buffers.inputs[1]),
+          static_cast<T*>(buffers.outputs[0]),
+          static_cast<char*>(buffers.workspace), stream.threads());
+    });
   }
 
  private:
+  template <typename T>
+  void Run(const T* grad, T* to, char* workspace, int most_threads) const {
+    const int64_t width = axes[4].size, extent = axes[4].extent;
+    const int64_t rows =
+        axes[0].size * axes[1].size * axes[2].size * axes[3].size;
+    const int64_t grain = std::max<int64_t>(
+        1, kCopyGrain / (extent * int64_t{sizeof(float)} + 1));
+    // A thread has buffers of its own.
+    const int64_t parts = std::max(1, std::min(threads, most_threads));
+    const int64_t fair = std::max(grain, (rows + parts - 1) / parts);
+    ParallelFor(static_cast<int>(parts), rows, fair,
+                [&](int64_t begin, int64_t end) {
+                  float* sums = reinterpret_cast<float*>(
+                      workspace + begin / fair * BufferBytes(width, extent));
+                  for (int64_t row = begin; row < end;) {
+                    const int64_t n = CopiedRows(row, end);
+                    if (n > 0) {
+                      Copy(grad, row, n, to + row * width);
+                    } else {
+                      Sum(grad, row, sums, to + row * width);
+                    }
+                    row += std::max<int64_t>(n, 1);
+                  }
+                });
+  }
   static std::vector<std::vector<int64_t>> WhereTo(const AxisRead& axis) {
     std::vector<std::vector<int64_t>> to(axis.size);
     for (int64_t i = 0; i < axis.extent; ++i) {
@@ -374,60 +457,77 @@ struct PadGradKernel {
     }
     return n;
   }
-  void Copy(const void* grad, int64_t row, int64_t n, char* out) const {
-    const int64_t height = axes[3].size;
-    const int64_t at = SourceOf(row, went[0][row / height % axes[2].size][0],
-                                went[1][row % height][0]);
-    DispatchType(FloatTypes(), dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      CopyTyped(static_cast<const T*>(grad) + at, n, reinterpret_cast<T*>(out));
-    });
-  }
   template <typename T>
-  void CopyTyped(const T* from, int64_t n, T* to) const {
+  void Copy(const T* grad, int64_t row, int64_t n, T* to) const {
+    const int64_t height = axes[3].size;
+    const T* from =
+        grad + SourceOf(row, went[0][row / height % axes[2].size][0],
+                        went[1][row % height][0]);
     ForIsa([=, width = axes[4].size, stride = axes[4].extent, in = inside,
             border = absl::MakeConstSpan(columns),
-            source_columns = sources.data()] {
-      for (int64_t r = 0; r < n; ++r) {
-        const T* x = from + r * stride;
-        T* row = to + r * width;
-        CopyShort(reinterpret_cast<const char*>(x + in.to),
-                  reinterpret_cast<char*>(row + in.from),
-                  in.n * int64_t{sizeof(T)});
-        const int64_t* source = source_columns;
+            all_sources = sources.data()](auto isa) {
+      using Low = LowVector<decltype(isa)::value>;
+      constexpr int64_t kRows = std::is_same<T, float>::value ? 1 : Low::kSize;
+      for (int64_t first = 0; first < n; first += kRows) {
+        const T* x = from + first * stride;
+        T* out = to + first * width;
+        const int64_t rows = std::min(kRows, n - first);
+        for (int64_t r = 0; r < rows; ++r) {
+          CopyShort(reinterpret_cast<const char*>(x + r * stride + in.to),
+                    reinterpret_cast<char*>(out + r * width + in.from),
+                    in.n * int64_t{sizeof(T)});
+        }
+        const int64_t* of_column = all_sources;
         for (const Column& column : border) {
-          float sum = 0;
-          for (int64_t k = 0; k < column.count; ++k) {
-            sum += static_cast<float>(x[*source++]);
-          }
-          row[column.at] = static_cast<T>(sum);
+          SumColumns<Low>(x, stride, rows,
+                          absl::MakeConstSpan(of_column, column.count),
+                          out + column.at, width);
+          of_column += column.count;
         }
       }
     });
   }
 
-  void Row(const void* grad, int64_t row, float* sums, float* buffer) const {
+  // A row to which several rows are added.
+  template <typename T>
+  void Sum(const T* grad, int64_t row, float* sums, T* to) const {
     const int64_t height = axes[3].size, depth = axes[2].size;
-    std::fill_n(sums, axes[4].size, 0.0f);
-    for (const int64_t d : went[0][row / height % depth]) {
-      for (const int64_t h : went[1][row % height]) {
-        Add(LoadBlock(dtype, grad, SourceOf(row, d, h), axes[4].extent, buffer),
-            sums);
+    const T* image = grad + SourceOf(row, 0, 0);
+    ForIsa([=, width = axes[4].size, extent = axes[4].extent,
+            rows_of_plane = axes[3].extent,
+            planes = absl::MakeConstSpan(went[0][row / height % depth]),
+            rows = absl::MakeConstSpan(went[1][row % height]),
+            along = absl::MakeConstSpan(runs)](auto isa) {
+      using Low = LowVector<decltype(isa)::value>;
+      float* buffer = sums + width + kMost;
+      std::fill_n(sums, width, 0.0f);
+      for (const int64_t d : planes) {
+        for (const int64_t h : rows) {
+          const float* x = RowAsFloat<Low>(
+              image + (d * rows_of_plane + h) * extent, extent, buffer);
+          for (const RowRun& run : along) {
+            if (run.from >= 0) AddRun(x, run, sums);
+          }
+        }
       }
-    }
+      const auto sum_at = [=](int64_t i, float* v) { Low::Load(sums + i, v); };
+      if (width >= Low::kSize) return StoreLow<Low>(to, width, sum_at);
+      // All of its vector would be written over other rows.
+      T made[Low::kSize];
+      StoreLow<Low>(made, width, sum_at);
+      std::copy_n(made, width, to);
+    });
   }
-  void Add(const float* x, float* sums) const {
-    for (const RowRun& run : runs) {
-      if (run.from < 0) continue;
-      const float* from = x + run.to;
-      float* to = sums + run.from;
-      if (run.step == 1 && run.n > 1) {
-        ForIsa([=, n = run.n] {
-          for (int64_t i = 0; i < n; ++i) to[i] += from[i];
-        });
-      } else {
-        for (int64_t i = 0; i < run.n; ++i) to[i * run.step] += from[i];
-      }
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void AddRun(const float* x,
+                                                  const RowRun& run,
+                                                  float* sums) {
+    const float* from = x + run.to;
+    float* to = sums + run.from;
+    if (run.step == 1) {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < run.n; ++i) to[i] += from[i];
+    } else {
+      for (int64_t i = 0; i < run.n; ++i) to[i * run.step] += from[i];
     }
   }
 };
@@ -436,9 +536,9 @@ Candidate MakePadGrad() {
   Candidate candidate = MakeCandidate(
       "rows", [](const BoundOp& op) { return PadGradKernel(op); });
   candidate.workspace_bytes = [](const BoundOp& op) {
-    const int64_t width =
-        op.Output("XGrad").dims[4] + op.Input("OutGrad").dims[4];
-    return std::max(1, op.context().threads) * width * int64_t{sizeof(float)};
+    return std::max(1, op.context().threads) *
+           PadGradKernel::BufferBytes(op.Output("XGrad").dims[4],
+                                      op.Input("OutGrad").dims[4]);
   };
   return candidate;
 }
