@@ -112,6 +112,7 @@ struct RowNormKernel {
       const int64_t at = row * length + i;
       const float* from = x.Block(at, rows * n);
       float* to = OutputBlock(out, buffers.outputs[0], at, buffer);
+      x.Expect(at + rows * length, rows * n);
       Apply(buffers, row, rows, i, n, from, mean, variance, to);
       StoreBlock(out, to, buffers.outputs[0], at, rows * n);
     });

@@ -52,6 +52,15 @@ class BlockReader {
   void Hold(int64_t at, int64_t n) {
     if (n <= kHeld) Load(at, n);
   }
+  // Elements that will be asked for soon: memory is read while others are
+  // worked on. What is converted is read at one go, ahead by itself.
+  void Expect(int64_t at, int64_t n) const {
+    constexpr int64_t kLine = 64;
+    if (dtype_ != DType::kF32) return;
+    const auto size = static_cast<int64_t>(SizeOf(dtype_));
+    const char* const from = static_cast<const char*>(data_) + at * size;
+    for (int64_t i = 0; i < n * size; i += kLine) __builtin_prefetch(from + i);
+  }
   // At most kConvertBlock of them.
   const float* Block(int64_t at, int64_t n) {
     if (at < at_ || at + n > at_ + n_) Load(at, n);

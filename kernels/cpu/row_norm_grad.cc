@@ -54,6 +54,11 @@ struct RowNormGradKernel {
  private:
   struct Readers {
     BlockReader x, y_grad;
+
+    void Expect(int64_t at, int64_t n) const {
+      x.Expect(at, n);
+      y_grad.Expect(at, n);
+    }
   };
   Readers ReadersOf(const Buffers& buffers) const {
     return {BlockReader(x_dtype, buffers.inputs[0]),
@@ -139,6 +144,7 @@ struct RowNormGradKernel {
       tiles.ForEach([&](int64_t i, int64_t n) {
         const int64_t at = row * length + i;
         float* to = OutputBlock(out_dtype, buffers.outputs[0], at, buffer);
+        readers.Expect(at + rows * length, rows * n);
         ApplyByElement(readers.x.Block(at, rows * n),
                        readers.y_grad.Block(at, rows * n), rows, n,
                        scale == nullptr ? nullptr : scale + i, state, to);
@@ -271,6 +277,7 @@ struct RowNormGradKernel {
     tiles.ForEach([&](int64_t i, int64_t n) {
       const int64_t at = row * length + i;
       float* to = OutputBlock(out_dtype, buffers.outputs[0], at, buffer);
+      readers.Expect(at + rows * length, rows * n);
       ApplyByChannel(readers.x.Block(at, rows * n),
                      readers.y_grad.Block(at, rows * n), row, rows, i, n, scale,
                      state, to);
