@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "absl/base/attributes.h"
+#include "kernels/cpu/wide_vector.h"
 
 namespace halftone {
 namespace kernels {
@@ -28,11 +29,13 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline Vector& VectorAt(float* x) {
   return *reinterpret_cast<Vector*>(x);
 }
 
-// x[0, 8), of 16-bit elements by `Low`, an Eight (low_vector.h).
-template <typename Low, typename T>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ReadVector(const T* x, Vector* v) {
+// The first elements of x, as many as the vector has, those of 16 bits by `Low`
+// (low_vector.h).
+template <typename Low, typename T, typename V>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ReadVector(const T* x, V* v) {
   if constexpr (std::is_same<T, float>::value) {
-    *v = VectorAt(x);  // Load goes by halves
+    using Stored = WideVector<sizeof(V) / sizeof(float)>;
+    *v = *reinterpret_cast<const Stored*>(x);  // Load goes by halves
   } else {
     Low::Load(x, reinterpret_cast<float*>(v));
   }
@@ -40,20 +43,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ReadVector(const T* x, Vector* v) {
 
 // These four elements of a vector, twice.
 #define HT_LANES(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__, __VA_ARGS__)
-
-// Takes the elements from `first` on from `other`.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TakeFrom(int64_t first,
-                                                  const Vector& other,
-                                                  Vector* v) {
-  const VectorMask lanes = {0, 1, 2, 3, 4, 5, 6, 7};
-  *v = lanes < static_cast<int32_t>(first) ? *v : other;
-}
-
-// Sets the elements from `first` on to `value`.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SetFrom(int64_t first, float value,
-                                                 Vector* v) {
-  TakeFrom(first, value - Vector{}, v);
-}
 
 // The sum of four vectors' elements, as a tree.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOfLanes(const Vector* sums) {

@@ -87,8 +87,9 @@ struct CrossEntropyKernel : CrossEntropy {
       }
     });
     for (int64_t r = 0; r < n; ++r) {
-      if (kind(r) == LabelKind::kIgnored) losses[r] = 0.0f;
-      if (kind(r) == LabelKind::kInvalid) losses[r] = functors::QuietNaN();
+      const LabelKind found = kind(r);
+      if (found == LabelKind::kClass) continue;
+      losses[r] = found == LabelKind::kIgnored ? 0.0f : functors::QuietNaN();
     }
   }
 

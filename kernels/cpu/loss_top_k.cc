@@ -44,10 +44,11 @@ struct CorrectCountKernel {
     std::atomic<int64_t> total{0};
     groups.Run(stream.threads(), buffers.workspace,
                [&](int64_t first, int64_t n, float* x, float*) {
-                 rows.Load(in, buffers.inputs[0], first, n, x);
+                 const float* from =
+                     rows.ReadFloats(in, buffers.inputs[0], first, n, x);
                  int64_t correct = 0;
                  for (int64_t r = 0; r < n; ++r) {
-                   correct += IsAmongFirst(x + r * rows.length, rows.length,
+                   correct += IsAmongFirst(from + r * rows.length, rows.length,
                                            labels[first + r], k);
                  }
                  total += correct;
@@ -216,7 +217,8 @@ struct TopKKernel {
     int64_t* indices = static_cast<int64_t*>(buffers.outputs[1]);
     groups.Run(stream.threads(), buffers.workspace,
                [&](int64_t first, int64_t n, float* x, float* values) {
-                 const float* from = Scores(buffers.inputs[0], first, n, x);
+                 const float* from =
+                     rows.ReadFloats(dtype, buffers.inputs[0], first, n, x);
                  for (int64_t r = 0; r < n; ++r) {
                    const float* row = from + r * rows.length;
                    int64_t* places = indices + (first + r) * k;
@@ -229,17 +231,6 @@ struct TopKKernel {
                  FromFloat(dtype, values, out + first * k * SizeOf(dtype),
                            n * k);
                });
-  }
-
- private:
-  // Rows of f32 where they lie.
-  const float* Scores(const void* tensor, int64_t first, int64_t n,
-                      float* x) const {
-    if (dtype == DType::kF32 && rows.stride == 1) {
-      return static_cast<const float*>(tensor) + first * rows.length;
-    }
-    rows.Load(dtype, tensor, first, n, x);
-    return x;
   }
 };
 

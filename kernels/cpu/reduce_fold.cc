@@ -103,12 +103,7 @@ constexpr float kMostWholePower = 8;
 template <typename Low, typename Map, typename T, typename V>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Read(const Map& map, const T* x,
                                               V* v) {
-  if constexpr (std::is_same<T, float>::value) {
-    using Stored = WideVector<sizeof(V) / sizeof(float)>;
-    *v = *reinterpret_cast<const Stored*>(x);  // Load goes by halves
-  } else {
-    Low::Load(x, reinterpret_cast<float*>(v));
-  }
+  ReadVector<Low>(x, v);
   map(v);
 }
 

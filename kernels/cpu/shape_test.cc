@@ -168,6 +168,26 @@ TEST(MoveTest, LongAndThreaded) {
   }
 }
 
+// Rows that are shorter than a vector, each the sum of several, beside those of
+// another thread.
+TEST(MoveTest, NarrowSumsStayWithinTheirRows) {
+  const int64_t images = 6000, width = 3;
+  const Values x = Eighths(images * 7 * width);
+  Values expected(images * 3 * width);
+  const int64_t went[7] = {2, 1, 0, 1, 2, 1, 0};  // reflected
+  for (int64_t i = 0; i < images * 7 * width; ++i) {
+    const int64_t image = i / (7 * width), row = i / width % 7;
+    expected[(image * 3 + went[row]) * width + i % width] += x[i];
+  }
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    KernelRun grad("pad3d_grad");
+    grad.In("X", {dtype, {images, 1, 1, 3, width}, {}});
+    grad.In("OutGrad", {dtype, {images, 1, 1, 7, width}, x}).Threads(4);
+    grad.Attr("paddings", Ints{0, 0, 2, 2, 0, 0}).Attr("mode", "reflect");
+    EXPECT_EQ(grad.Get("XGrad"), expected) << Name(dtype);
+  }
+}
+
 }  // namespace
 }  // namespace kernels
 }  // namespace halftone
