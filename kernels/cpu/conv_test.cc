@@ -142,21 +142,26 @@ const Shape kWinogradShapes[] = {
     {"five_many_channels", 2, 256, 7, 7, 272, 5, 5, {1, 1}, {2, 2}, {1, 1}, 1},
 };
 
-// visit(input, filter, output) with the flat positions of what meets.
+// visit(input, filter, output) with the flat positions of what meets. Inside
+// is a line of outputs, which costs no division.
 template <typename Visit>
 void ForEachProduct(const Shape& s, const Visit& visit) {
   const int64_t oh = s.out(0), ow = s.out(1), per_group = s.per_group();
-  for (int64_t f = 0; f < s.n * s.o * oh * ow; ++f) {
-    const int64_t x = f % ow, y = f / ow % oh, o = f / ow / oh % s.o;
-    const int64_t n = f / ow / oh / s.o;
-    for (int64_t k = 0; k < per_group * s.kh * s.kw; ++k) {
-      const int64_t j = k % s.kw, i = k / s.kw % s.kh, c = k / s.kw / s.kh;
+  const int64_t taps = per_group * s.kh * s.kw;
+  for (int64_t f = 0; f < s.n * s.o * taps; ++f) {
+    const int64_t tap = f % taps, o = f / taps % s.o, n = f / taps / s.o;
+    const int64_t j = tap % s.kw, i = tap / s.kw % s.kh, c = tap / s.kw / s.kh;
+    const int64_t channel = o / (s.o / s.groups) * per_group + c;
+    for (int64_t y = 0; y < oh; ++y) {
       const int64_t iy = y * s.strides[0] - s.before(0) + i * s.dilations[0];
-      const int64_t ix = x * s.strides[1] - s.before(1) + j * s.dilations[1];
-      if (iy < 0 || iy >= s.h || ix < 0 || ix >= s.w) continue;
-      const int64_t channel = o / (s.o / s.groups) * per_group + c;
-      visit(((n * s.c + channel) * s.h + iy) * s.w + ix,
-            o * per_group * s.kh * s.kw + k, f);
+      if (iy < 0 || iy >= s.h) continue;
+      const int64_t in = ((n * s.c + channel) * s.h + iy) * s.w;
+      const int64_t out = ((n * s.o + o) * oh + y) * ow;
+      const int64_t stride = s.strides[1];
+      int64_t ix = j * s.dilations[1] - s.before(1);
+      for (int64_t x = 0; x < ow; ++x, ix += stride) {
+        if (ix >= 0 && ix < s.w) visit(in + ix, o * taps + tap, out + x);
+      }
     }
   }
 }
