@@ -37,10 +37,12 @@ struct CommunicatorCase {
   }
 };
 
+// As those of a run end: one by one, rank 0 waits for those that use its store.
+void EndTogether(std::vector<std::unique_ptr<Communicator>> ranks);
+
 class CommunicatorConformance
     : public ::testing::TestWithParam<CommunicatorCase> {
  protected:
-  // Ends all ranks together, as those of a run do.
   void TearDown() override;
   void Connect(absl::Duration timeout = absl::Seconds(60));
   int world_size() const { return GetParam().world_size; }

@@ -66,8 +66,11 @@ INSTANTIATE_TEST_SUITE_P(SharedMemory, CommunicatorConformance,
                          [](const auto& info) { return info.param.name; });
 
 TEST(GlooCommunicator, RanksOfOneMachineShareMemory) {
-  EXPECT_EQ(ConnectThreads(2, absl::Seconds(20))[1]->kind(), "shared_memory");
-  EXPECT_EQ(ConnectThreads(2, absl::Seconds(20), false)[1]->kind(), "gloo");
+  for (const bool shared : {true, false}) {
+    auto ranks = ConnectThreads(2, absl::Seconds(20), shared);
+    EXPECT_EQ(ranks[1]->kind(), shared ? "shared_memory" : "gloo");
+    EndTogether(std::move(ranks));
+  }
 }
 
 // What a library throws for want of memory is no failure of a connection.
