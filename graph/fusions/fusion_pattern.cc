@@ -13,8 +13,8 @@ namespace halftone {
 namespace {
 
 // A kernel's library has a registry of its own: a schema is known by its name.
-bool IsOf(const Op& op, const OpSchema& type) {
-  return op.schema == &type || op.schema->name() == type.name();
+bool IsOf(const OpSchema& schema, const OpSchema& type) {
+  return &schema == &type || schema.name() == type.name();
 }
 
 }  // namespace
@@ -147,9 +147,10 @@ ValueId FusionPattern::ValueAt(const Block& block, const FusionGroup& group,
 bool FusionPattern::Fits(const Block& block, const Role& role, OpId id,
                          const FusionGroup& group, IsHeld held) const {
   if (!id.valid() || group.Contains(id)) return false;
-  const Op& op = block.op(id);
-  if (role.type != nullptr && !IsOf(op, *role.type)) return false;
-  return !role.condition || role.condition({block, op, group, held});
+  if (role.type != nullptr && !IsOf(*block.schema(id), *role.type)) {
+    return false;
+  }
+  return !role.condition || role.condition({block, block.op(id), group, held});
 }
 
 bool FusionPattern::CanTake(absl::string_view role, const Block& block, OpId op,
@@ -181,7 +182,7 @@ OpId FusionPattern::Find(const Block& block, const Role& role,
 
 FusionGroup FusionPattern::Match(const Block& block, OpId last,
                                  IsHeld held) const {
-  if (!CanEndWith(block.op(last).schema)) return FusionGroup(*this);
+  if (!CanEndWith(block.schema(last))) return FusionGroup(*this);
   return MatchFrom(block, last, held);
 }
 

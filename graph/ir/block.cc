@@ -39,13 +39,15 @@ ValueId Block::CellValue(CellId cell) {
   const ValueId id =
       NewValue(program_->cell_name(cell), program_->Intern(c.type),
                Definition::kCell, cell.index());
-  value_of_cell_[cell.index()] = id;
+  const size_t index = cell.index();
+  if (index >= value_of_cell_.size()) value_of_cell_.resize(index + 1);
+  value_of_cell_[index] = id;
   return id;
 }
 
 ValueId Block::FindCellValue(CellId cell) const {
-  const auto it = value_of_cell_.find(cell.index());
-  return it == value_of_cell_.end() ? ValueId() : it->second;
+  const size_t index = cell.index();
+  return index < value_of_cell_.size() ? value_of_cell_[index] : ValueId();
 }
 
 ValueId Block::ConstantValue(ConstantId constant) {
@@ -128,7 +130,9 @@ void Block::EraseValue(ValueId id) {
   }
   ForgetName(gone);
   gone.erased = true;
-  if (gone.definition == Definition::kCell) value_of_cell_.erase(gone.index);
+  if (gone.definition == Definition::kCell) {
+    value_of_cell_[gone.index] = ValueId();
+  }
   if (gone.definition == Definition::kConstant) {
     value_of_constant_.erase(gone.index);
   }
@@ -162,7 +166,7 @@ OpId Block::AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
   op.name = UniqueOpName(name);
   op_by_name_.Set(op.name, op.id);
   ++CountOfSchema(schema);
-  links_.Add();
+  links_.Add().schema = schema;
   Touch(op.id);
   LinkIn(op.id, position);
   return op.id;
@@ -275,7 +279,7 @@ std::vector<OpId> Block::OpsOf(const OpSchema* schema) const {
   size_t left = CountOf(schema);
   found.reserve(left);
   for (OpId id = first_; left > 0 && id.valid(); id = next(id)) {
-    if (op(id).schema != schema) continue;
+    if (this->schema(id) != schema) continue;
     found.push_back(id);
     --left;
   }

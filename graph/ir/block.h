@@ -114,6 +114,8 @@ class Block {
   // edited; 0: nothing yet.
   uint64_t kind(OpId id) const { return links_[id.index()].kind; }
   void SetKind(OpId id, uint64_t kind) const { links_[id.index()].kind = kind; }
+  // That of the op's record, for walks that look at no more than this.
+  const OpSchema* schema(OpId id) const { return links_[id.index()].schema; }
   absl::string_view name(const Op& op) const;
   OpId FindOp(absl::string_view name) const;
   OpId FindOp(NameId name) const { return op_by_name_.Find(name); }
@@ -205,11 +207,12 @@ class Block {
   // A body has two or three, and an op's record is large.
   ChunkedVector<Op, 1> ops_;
   ChunkedVector<Value, 2> values_;
-  // The order of the ops by op id, when each was edited and its kind: apart
-  // from their records, so that a walk need not wait for one record to find the
-  // next, nor read those that it has no business with.
+  // The order of the ops by op id, their schemas, when each was edited and its
+  // kind: apart from their records, so that a walk need not wait for one record
+  // to find the next, nor read those that it has no business with.
   struct Link {
     OpId previous, next;
+    const OpSchema* schema = nullptr;
     uint64_t edit = 0;
     mutable uint64_t kind = 0;
   };
@@ -221,7 +224,7 @@ class Block {
   NameMap<ValueId> value_by_name_;
   NameMap<OpId> op_by_name_;
   mutable UniqueNames unique_values_, unique_ops_;
-  absl::flat_hash_map<int32_t, ValueId> value_of_cell_;
+  std::vector<ValueId> value_of_cell_;  // by cell id
   absl::flat_hash_map<int32_t, ValueId> value_of_constant_;
   std::vector<ValueId> body_results_;
 };

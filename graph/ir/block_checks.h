@@ -20,6 +20,7 @@ inline std::string Inconsistency(const Block& block) {
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (op.erased || block.previous(id) != previous) return "order" + at(op);
+    if (op.schema != block.schema(id)) return "schema" + at(op);
     previous = id;
     ++count;
   }

@@ -28,7 +28,7 @@ void Block::DropUse(OpId reader, int position) {
 void Block::SetSchema(OpId id, const OpSchema* schema) {
   --CountOfSchema(op(id).schema);
   ++CountOfSchema(schema);
-  mutable_op(id).schema = schema;
+  mutable_op(id).schema = links_[id.index()].schema = schema;
 }
 
 void Block::SetInput(OpId id, int position, ValueId value) {

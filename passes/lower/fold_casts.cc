@@ -42,7 +42,7 @@ class Folder {
 
  private:
   bool IsCast(OpId op) const {
-    return op.valid() && block_.op(op).schema == cast_;
+    return op.valid() && block_.schema(op) == cast_;
   }
   // The low value that the value is the exact widening of; else invalid.
   ValueId Widened(ValueId value) const;
@@ -265,8 +265,8 @@ bool Folder::FoldNeighbours(const Op& op) {
 
 void Folder::MarkBesideCasts() {
   for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
+    if (block_.schema(id) != cast_) continue;
     const Op& op = block_.op(id);
-    if (op.schema != cast_) continue;
     beside_cast_[id.index()] = true;
     const OpId producer = block_.value(op.in(0)).op();
     if (producer.valid()) beside_cast_[producer.index()] = true;

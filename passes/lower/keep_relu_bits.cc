@@ -37,7 +37,7 @@ class BitKeeper {
 
  private:
   bool IsOf(OpId op, absl::string_view pattern) const {
-    return op.valid() && block_.op(op).schema == fusion_ &&
+    return op.valid() && block_.schema(op) == fusion_ &&
            AttrAs<std::string>(block_.op(op), "pattern") == pattern;
   }
   // The body's op of a role; invalid if it has none.

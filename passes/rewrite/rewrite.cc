@@ -96,7 +96,7 @@ void SetAttrOf(Block& block, OpId op, absl::string_view name, AttrValue value) {
 }
 
 bool IsOp(const Block& block, OpId op, absl::string_view op_type) {
-  return op.valid() && block.op(op).schema->name() == op_type;
+  return op.valid() && block.schema(op)->name() == op_type;
 }
 
 ValueId InputOf(const Op& op, absl::string_view slot) {
@@ -115,23 +115,15 @@ std::vector<OpId> OpsOfType(const Block& block, absl::string_view op_type) {
   return block.OpsOf(Ops().Find(op_type));
 }
 
-// Cells are few beside ops: their readers are asked.
 std::vector<OpId> LowCastsOfCells(const Block& block) {
-  std::vector<OpId> casts;
-  for (int i = 0; i < block.program().num_cells(); ++i) {
-    const ValueId value = block.FindCellValue(CellId(i));
-    if (!value.valid()) continue;
-    for (const Use& use : block.value(value).uses) {
-      if (IsOp(block, use.op, "cast") &&
-          IsLow(block.dtype(block.op(use.op).out(0)))) {
-        casts.push_back(use.op);
-      }
-    }
-  }
-  const std::vector<int32_t> number = block.Numbering();
-  std::sort(casts.begin(), casts.end(), [&](OpId a, OpId b) {
-    return number[a.index()] < number[b.index()];
-  });
+  std::vector<OpId> casts = OpsOfType(block, "cast");
+  casts.erase(std::remove_if(casts.begin(), casts.end(),
+                             [&block](OpId id) {
+                               const Op& cast = block.op(id);
+                               return !block.value(cast.in(0)).cell().valid() ||
+                                      !IsLow(block.dtype(cast.out(0)));
+                             }),
+              casts.end());
   return casts;
 }
 
