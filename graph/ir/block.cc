@@ -82,13 +82,20 @@ ValueId Block::FindValue(absl::string_view name) const {
 }
 
 void Block::Touch(OpId id) {
-  Link& link = links_[id.index()];
-  link.edit = program_->CountEdit();
-  link.kind = 0;
+  TouchPlace(id);
+  links_[id.index()].kind = 0;
 }
 
-void Block::TouchReaders(const Value& value) {
-  for (const Use& use : value.uses) Touch(use.op);
+void Block::TouchPlace(OpId id) {
+  links_[id.index()].edit = program_->CountEdit();
+}
+
+void Block::TouchInput(OpId id, TypeId before, TypeId after) {
+  if (before == after) {
+    TouchPlace(id);
+  } else {
+    Touch(id);
+  }
 }
 
 void Block::SetType(ValueId id, const TensorType& type) {
@@ -99,7 +106,7 @@ void Block::SetType(ValueId id, TypeId type) {
   Value& changed = mutable_value(id);
   changed.type = type;
   if (changed.op().valid()) Touch(changed.op());
-  TouchReaders(changed);
+  for (const Use& use : changed.uses) Touch(use.op);
 }
 
 void Block::ForgetName(Value& value) {
@@ -238,8 +245,10 @@ void Block::MoveOp(OpId id, Position position) {
   if (position.before == id) return;
   Unlink(id);
   LinkIn(id, position);
-  Touch(id);
-  for (ValueId output : op(id).outputs.all()) TouchReaders(value(output));
+  TouchPlace(id);
+  for (ValueId output : op(id).outputs.all()) {
+    for (const Use& use : value(output).uses) TouchPlace(use.op);
+  }
 }
 
 absl::string_view Block::name(const Op& op) const {

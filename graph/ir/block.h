@@ -110,8 +110,8 @@ class Block {
   // The program's edit() when the op was last edited: made, moved, or anything
   // about it, its outputs or its inputs' types and definitions changed.
   uint64_t edit(OpId id) const { return links_[id.index()].edit; }
-  // What KindOf (graph/schema/type_key.h) made of the op, kept until it is
-  // edited; 0: nothing yet.
+  // What KindOf (graph/schema/type_key.h) made of the op, kept until an edit
+  // of what it is made of; 0: nothing yet.
   uint64_t kind(OpId id) const { return links_[id.index()].kind; }
   void SetKind(OpId id, uint64_t kind) const { links_[id.index()].kind = kind; }
   // That of the op's record, for walks that look at no more than this.
@@ -181,7 +181,10 @@ class Block {
   // What calls it touches the ops that the change concerns.
   Value& mutable_value(ValueId id) { return values_[id.index()]; }
   void Touch(OpId id);
-  void TouchReaders(const Value& value);
+  // The same where the op has its kind still: another place, or an input of the
+  // same type with another definition.
+  void TouchPlace(OpId id);
+  void TouchInput(OpId id, TypeId before, TypeId after);
   void LinkIn(OpId id, Position position);
   void Unlink(OpId id);
   // What follows an op, or the block's beginning.

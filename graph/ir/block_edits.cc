@@ -32,17 +32,21 @@ void Block::SetSchema(OpId id, const OpSchema* schema) {
 }
 
 void Block::SetInput(OpId id, int position, ValueId value) {
-  if (op(id).inputs.values_[position] == value) return;
+  ValueId& read = ops_[id.index()].inputs.values_[position];
+  if (read == value) return;
+  const TypeId before = type_id(read);
   DropUse(id, position);
-  mutable_op(id).inputs.values_[position] = value;
+  read = value;
   AddUse(value, id, position);
+  TouchInput(id, before, type_id(value));
 }
 
 void Block::ReplaceUses(ValueId from, ValueId to) {
   if (from == to) return;
   for (const Use& use : value(from).uses) {
-    mutable_op(use.op).inputs.values_[use.position] = to;
+    ops_[use.op.index()].inputs.values_[use.position] = to;
     AddUse(to, use.op, use.position);
+    TouchInput(use.op, type_id(from), type_id(to));
   }
   mutable_value(from).uses.clear();
   for (ValueId& result : body_results_) {
@@ -114,7 +118,7 @@ void Block::MoveOutput(ValueId id, OpId to, int slot) {
            "moved a value that no op defines");
   RemoveResult(mutable_op(value(id).op()), value(id).result);
   InsertResult(mutable_op(to), slot, id);
-  TouchReaders(value(id));
+  for (const Use& use : value(id).uses) TouchPlace(use.op);
 }
 
 }  // namespace halftone

@@ -53,6 +53,17 @@ TEST_F(KindOfTest, EditsMakeItAnew) {
   EXPECT_TRUE(IsFresh(cast));
 }
 
+TEST_F(KindOfTest, EditsOfThePlaceKeepIt) {
+  const OpId other = Cast("i32"), cast = Cast("i32");
+  const uint64_t first = KindOf(block_, cast);
+  const uint64_t edit = block_.edit(cast);
+  block_.MoveOp(cast, Block::Before(other));
+  block_.SetInput(cast, 0, Feed("z", DType::kF16, {batch_, 4}));
+  EXPECT_EQ(block_.kind(cast), first);
+  EXPECT_GT(block_.edit(cast), edit);
+  EXPECT_TRUE(IsFresh(cast));
+}
+
 TEST_F(KindOfTest, ABodyIsPartOfIt) {
   const auto fuse = [&] {
     const OpId fusion =
