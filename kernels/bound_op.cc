@@ -44,9 +44,11 @@ TensorDesc Bind(const TensorType& type, const SymbolValues& symbols) {
 BoundOp::BoundOp(const Block& block, const Op& op, const SymbolValues& symbols,
                  const BindContext& context)
     : block_(&block), op_(&op), symbols_(symbols), context_(context) {
+  inputs_.reserve(op.inputs.all().size());
   for (ValueId v : op.inputs.all()) {
     inputs_.push_back(Bind(block.type(v), symbols));
   }
+  outputs_.reserve(op.outputs.all().size());
   for (ValueId v : op.outputs.all()) {
     outputs_.push_back(Bind(block.type(v), symbols));
   }

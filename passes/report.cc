@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "graph/ir/well_known.h"
+#include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "passes/loss_notes.h"
 #include "passes/rewrite/rewrite.h"
@@ -280,6 +281,7 @@ void ReportBuilder::AtInsertion(const Program& program,
   inserted_ = &program;
   const Block& block = entry->block();
   const std::vector<int32_t> numbers = block.Numbering();
+  inserted_casts_.reserve(block.CountOf(Ops().Find("cast")));
   absl::flat_hash_map<ValueId, CellId> parameters;
   for (const GradientStatement& gradient : entry->gradients()) {
     parameters.emplace(gradient.value, gradient.parameter);

@@ -12,14 +12,6 @@
 namespace halftone {
 namespace {
 
-SlotTypes TypesOf(const Block& block, const SlotValues& values) {
-  SlotTypes types(values.slots());
-  for (int s = 0; s < values.slots(); ++s) {
-    for (ValueId value : values.slot(s)) types[s].push_back(block.type(value));
-  }
-  return types;
-}
-
 std::vector<int> CountsOf(const SlotValues& values) {
   std::vector<int> counts;
   for (int s = 0; s < values.slots(); ++s) {

@@ -39,12 +39,7 @@ absl::Status OpBuilder::FindOutputTypes(Draft& draft) const {
 
 absl::Status OpBuilder::InferOutputTypes(Draft& draft) const {
   Program& program = block_->program();
-  SlotTypes inputs(draft.inputs.slots());
-  for (int s = 0; s < draft.inputs.slots(); ++s) {
-    for (ValueId value : draft.inputs.slot(s)) {
-      inputs[s].push_back(block_->type(value));
-    }
-  }
+  const SlotTypes inputs = TypesOf(*block_, draft.inputs);
   TypeBinder binder(*schema_, program.symbols());
   HT_RETURN_IF_ERROR(binder.BindInputs(inputs));
   for (const auto& [name, dtype] : bindings_) {

@@ -29,6 +29,15 @@ std::vector<std::string> BindableNames(const OpSchema& schema) {
 
 }  // namespace
 
+SlotTypes TypesOf(const Block& block, const SlotValues& values) {
+  SlotTypes types(values.slots());
+  for (int s = 0; s < values.slots(); ++s) {
+    types[s].reserve(values.slot(s).size());
+    for (ValueId value : values.slot(s)) types[s].push_back(block.type(value));
+  }
+  return types;
+}
+
 absl::Status TypeBinder::BindInputs(const SlotTypes& inputs) {
   for (size_t s = 0; s < inputs.size(); ++s) {
     const Slot& slot = schema_.inputs()[s];

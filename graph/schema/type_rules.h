@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "graph/base/dtype_fwd.h"
 #include "graph/ir/attr.h"
+#include "graph/ir/block.h"
 #include "graph/ir/type.h"
 #include "graph/schema/infer_context.h"
 #include "graph/schema/op_schema.h"
@@ -20,6 +21,7 @@ namespace halftone {
 
 // The types of an op's values by slot.
 using SlotTypes = std::vector<std::vector<TensorType>>;
+SlotTypes TypesOf(const Block& block, const SlotValues& values);
 
 // Finds the dtype of each type variable. Errors begin with "slot X: ...":
 // the caller puts the op in front.

@@ -33,16 +33,16 @@ struct Node {
   // Already promised a place (group member, result, committed in place).
   bool pinned = false;
   ArenaKind arena = ArenaKind::kTemporary;
+  int32_t index = -1;      // kCell: CellId, kConstant: ConstantId
+  int producer = -1;       // step that defines it; -1: there before the first
+  int output = -1;         // its position among that step's outputs
+  int last_use = -1;       // last step that reads it, through views too
+  int root = -1;           // itself, or the node whose storage it lies in
   absl::string_view name;  // the program's, the request's or the draft's
   const TensorType* type = nullptr;  // null: kGroup
   int64_t bytes = 0;
   int64_t offset = 0;  // in the arena
   int64_t root_offset = 0;
-  int32_t index = -1;  // kCell: CellId, kConstant: ConstantId
-  int producer = -1;   // step that defines it; -1: there before the first
-  int output = -1;     // its position among that step's outputs
-  int last_use = -1;   // last step that reads it, through views too
-  int root = -1;       // itself, or the node whose storage it lies in
 
   Slice slice() const { return {arena, offset, bytes}; }
 };
@@ -54,9 +54,14 @@ struct DraftStep {
   Step::Kind kind = Step::Kind::kKernel;
   StreamKind stream = StreamKind::kCompute;
   Role role = Role::kForward;
-  DType dtype{};      // of a collective
-  bool view = false;  // outputs[0] holds inputs[0]'s bytes
+  DType dtype{};             // of a collective
+  bool view = false;         // outputs[0] holds inputs[0]'s bytes
+  bool takes_shard = false;  // a copy of this rank's part of inputs[0]
   OpId op;
+  // Of a collective: the group's node once it is formed.
+  int group = -1;
+  int root = 0;
+  float pre_scale = 1;
   // The op's, which the step is called by; null: a copy, called by what it
   // writes.
   const Block* block = nullptr;
@@ -65,12 +70,7 @@ struct DraftStep {
   // and the group holds the parts of all ranks.
   NodeNumbers inputs, outputs;
   int64_t workspace_bytes = 0, workspace_offset = 0;
-  // Of a collective: the group's node once it is formed.
-  int group = -1;
-  int root = 0;
   int64_t count = 0;
-  float pre_scale = 1;
-  bool takes_shard = false;  // a copy of this rank's part of inputs[0]
 };
 
 struct Draft {

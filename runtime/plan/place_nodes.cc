@@ -205,6 +205,7 @@ bool IsTemporary(const Draft& draft, const Node& node) {
 void PlaceTemporaries(Draft& draft, int64_t* bytes) {
   const std::vector<Interval> intervals = RootIntervals(draft);
   std::vector<Lifetime> starts;
+  starts.reserve(draft.nodes.size());
   for (size_t n = 0; n < draft.nodes.size(); ++n) {
     Node& node = draft.nodes[n];
     if (node.root != static_cast<int>(n) || !IsTemporary(draft, node) ||
