@@ -98,10 +98,11 @@ absl::StatusOr<CellId> Appender::SlotCell(CellId parameter,
                                           const UpdateMethod::Slot& state) {
   const std::string& suffix = state.suffix;
   const Cell& p = program_.cell(parameter);
+  const NameId name = program_.names().Append(program_.cell_name(parameter),
+                                              absl::StrCat(".", suffix));
   Cell slot;
-  slot.name = absl::StrCat(p.name, ".", suffix);
-  if (program_.FindCell(slot.name).valid() ||
-      block_.FindValue(slot.name).valid()) {
+  slot.name = std::string(program_.name_of(name));
+  if (program_.FindCell(name).valid() || block_.FindValue(name).valid()) {
     return ModelError(PlaceOf(program_, p.line), "param ", p.name,
                       ": the optimizer's ", suffix, " is called ", slot.name,
                       ", and so is something in the model; rename that");

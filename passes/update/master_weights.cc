@@ -52,7 +52,7 @@ class LowCells {
     if (fresh) {
       Cell cell;
       cell.name = std::string(block.name(low));
-      if (program_.FindCell(cell.name).valid()) {
+      if (program_.FindCell(block.value(low).name).valid()) {
         return CompilerBug("cell ", cell.name, " exists beside a cast of ",
                            program_.cell(read.parameter).name);
       }
