@@ -18,6 +18,7 @@
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/parallel_for.h"
+#include "kernels/cpu/streamed_output.h"
 #include "kernels/cpu/sums.h"
 
 namespace halftone {
@@ -91,13 +92,21 @@ class Channels {
   template <typename F>
   void Map(DType dtype, const void* x, const void* y, void* out, int threads,
            const F& f) const {
-    ForTiles(threads,
-             [&](const Tile& tile) { MapTile(dtype, x, y, out, tile, f); });
+    const StreamedOutput output(out, dtype, count() * channels_,
+                                out == x || out == y);
+    ForTiles(threads, [&](const Tile& tile) {
+      output.WritePart(tile.at, tile.elements(),
+                       [&](void* to) { MapTile(dtype, x, y, to, tile, f); });
+    });
   }
-  // The same of one tile.
+  // The same of one tile, which is made at `to`.
   template <typename F>
-  void MapTile(DType dtype, const void* x, const void* y, void* out, Tile tile,
+  void MapTile(DType dtype, const void* x, const void* y, void* to, Tile tile,
                const F& f) const;
+  // An output of this shape, for parts that are tiles.
+  StreamedOutput Output(const Buffers& buffers, int output, DType dtype) const {
+    return StreamedOutput::Of(buffers, output, dtype, count() * channels_);
+  }
 
  private:
   // A y for Reduce: what lies in memory, or x.
@@ -288,14 +297,14 @@ void MapLanes(const T* x, const T* y, T* out, int64_t rows, int64_t channel,
   });
 }
 
-// Rows of one channel in 16 bits, in registers where they are whole vectors;
-// how much was done.
+// A row of one channel in 16 bits, in registers where it is whole vectors; how
+// much was done.
 template <typename F>
-int64_t MapLowRow(DType dtype, const void* x, const void* y, void* out,
-                  int64_t begin, int64_t end, const F& f) {
-  if (y != nullptr) return MapLow(dtype, f, begin, end, out, x, y);
+int64_t MapLowRow(DType dtype, const void* x, const void* y, int64_t at,
+                  int64_t n, void* to, const F& f) {
+  if (y != nullptr) return MapLow(dtype, f, at, n, to, x, y);
   return MapLow(
-      dtype, [f](float v) { return f(v, v); }, begin, end, out, x);
+      dtype, [f](float v) { return f(v, v); }, at, n, to, x);
 }
 
 // A shift for each channel: the mean of its part of a tile's first row.
@@ -466,23 +475,23 @@ void Channels::ForTiles(int threads, const Body& body) const {
 }
 
 template <typename F>
-void Channels::MapTile(DType dtype, const void* x, const void* y, void* out,
+void Channels::MapTile(DType dtype, const void* x, const void* y, void* to,
                        Tile tile, const F& f) const {
   if (tile.IsLanes()) {
     return DispatchType(FloatTypes(), dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T* const ys = static_cast<const T*>(y);
-      channels_internal::MapLanes(static_cast<const T*>(x) + tile.at,
-                                  y == nullptr ? ys : ys + tile.at,
-                                  static_cast<T*>(out) + tile.at, tile.rows,
-                                  tile.channel, tile.channels, f);
+      channels_internal::MapLanes(
+          static_cast<const T*>(x) + tile.at, y == nullptr ? ys : ys + tile.at,
+          static_cast<T*>(to), tile.rows, tile.channel, tile.channels, f);
     });
   }
+  int64_t done = 0;
   if (tile.rows * tile.channels == 1 && IsLow(dtype)) {
-    const int64_t done = channels_internal::MapLowRow(
-        dtype, x, y, out, tile.at, tile.at + tile.inner, f.At(tile.channel));
-    tile.inner -= done - tile.at;
-    tile.at = done;
+    done = channels_internal::MapLowRow(dtype, x, y, tile.at, tile.inner, to,
+                                        f.At(tile.channel));
+    tile.inner -= done;
+    tile.at += done;
   }
   alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
   alignas(64) float out_buffer[kConvertBlock];
@@ -490,10 +499,10 @@ void Channels::MapTile(DType dtype, const void* x, const void* y, void* out,
   const float* xs = LoadBlock(dtype, x, tile.at, n, x_buffer);
   const float* ys =
       y == nullptr ? xs : LoadBlock(dtype, y, tile.at, n, y_buffer);
-  float* to = OutputBlock(dtype, out, tile.at, out_buffer);
-  channels_internal::MapTile(xs, ys, to, tile.rows, tile.channel, tile.channels,
-                             tile.inner, f);
-  StoreBlock(dtype, to, out, tile.at, n);
+  float* made = OutputBlock(dtype, to, done, out_buffer);
+  channels_internal::MapTile(xs, ys, made, tile.rows, tile.channel,
+                             tile.channels, tile.inner, f);
+  StoreBlock(dtype, made, to, done, n);
 }
 
 }  // namespace kernels

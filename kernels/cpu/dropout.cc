@@ -28,40 +28,49 @@ struct DropoutKernel {
     };
     const uint64_t key = PhiloxKey(scalar(1), stream_id);
     const uint64_t step = scalar(2), first_sample = scalar(3);
+    // In 16 bits drawing takes longer than memory.
+    const bool streams =
+        dtype == DType::kF32 && buffers.inputs[0] != buffers.outputs[0];
+    const StreamedOutput output(buffers.outputs[0], dtype, elements, !streams);
     ParallelFor(
         stream.threads(), elements, kMapGrain, [&](int64_t begin, int64_t end) {
-          if (shape.run == 1) {
-            return OwnDraws(buffers, key, step, first_sample, begin, end);
-          }
-          ForBlocks(begin, end, [&](int64_t at, int64_t n) {
-            Block(buffers, key, step, first_sample, at, n);
+          output.Write(begin, end, [&](int64_t first, int64_t n, void* to) {
+            if (shape.run == 1) {
+              return OwnDraws(buffers, key, step, first_sample, first, n, to);
+            }
+            ForBlocks(0, n, [&](int64_t i, int64_t count) {
+              Block(buffers, key, step, first_sample, first + i, count, to, i);
+            });
           });
         });
   }
 
  private:
-  // Each element has a draw.
+  // Each element has a draw. Of [first, first + count), made at `to`.
   void OwnDraws(const Buffers& buffers, uint64_t key, uint64_t step,
-                uint64_t first_sample, int64_t begin, int64_t end) const {
+                uint64_t first_sample, int64_t first, int64_t count,
+                void* to) const {
     DispatchType(FloatTypes(), dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const T* x = static_cast<const T*>(buffers.inputs[0]);
-      T* y = static_cast<T*>(buffers.outputs[0]);
-      for (int64_t at = begin; at < end;) {
+      const T* x = static_cast<const T*>(buffers.inputs[0]) + first;
+      T* y = static_cast<T*>(to);
+      for (int64_t i = 0; i < count;) {
+        const int64_t at = first + i;
         const int64_t draw = at % shape.sample % shape.draws;
-        const int64_t n = std::min(end - at, shape.draws - draw);
+        const int64_t n = std::min(count - i, shape.draws - draw);
         ApplyDropout(dropout, key, step, first_sample + at / shape.sample, draw,
-                     n, x + at, y + at);
-        at += n;
+                     n, x + i, y + i);
+        i += n;
       }
     });
   }
-  // A draw for each run.
+  // A draw for each run. Of [at, at + n), made from element `place` of `to` on.
   void Block(const Buffers& buffers, uint64_t key, uint64_t step,
-             uint64_t first_sample, int64_t at, int64_t n) const {
+             uint64_t first_sample, int64_t at, int64_t n, void* to,
+             int64_t place) const {
     alignas(64) float in[kConvertBlock], out[kConvertBlock];
     const float* x = LoadBlock(dtype, buffers.inputs[0], at, n, in);
-    float* y = OutputBlock(dtype, buffers.outputs[0], at, out);
+    float* y = OutputBlock(dtype, to, place, out);
     for (int64_t done = 0; done < n;) {
       const int64_t element = (at + done) % shape.sample;
       const uint64_t sample = first_sample + (at + done) / shape.sample;
@@ -73,7 +82,7 @@ struct DropoutKernel {
                      [=, f = dropout](float v) { return f(v, bits); });
       done += run;
     }
-    StoreBlock(dtype, y, buffers.outputs[0], at, n);
+    StoreBlock(dtype, y, to, place, n);
   }
 };
 

@@ -16,9 +16,9 @@ namespace {
 // What is compiled of a functor.
 struct UnaryFunctions {
   BlockFunction block;
-  // In registers, of whole tensors of 16 bits: where the rest begins.
+  // In registers, of whole tensors of 16 bits: how many of n it made.
   int64_t (*low)(const FunctorSettings& settings, DType dtype, const void* x,
-                 void* out, int64_t begin, int64_t end) = nullptr;
+                 int64_t at, int64_t n, void* to) = nullptr;
   // Null: it is not looked up.
   LowTable (*make_table)(const FunctorSettings& settings, const Operand& x,
                          DType dtype, int64_t elements) = nullptr;
@@ -31,12 +31,12 @@ UnaryFunctions FunctionsOf() {
                       const float*, float* out,
                       int64_t n) { ApplyUnary(settings.As<F>(), x, out, n); };
   made.low = [](const FunctorSettings& settings, DType dtype, const void* x,
-                void* out, int64_t begin, int64_t end) {
+                int64_t at, int64_t n, void* to) {
     if constexpr (HasOfBits<F>::value) {
-      MapBits<F>(x, out, begin, end);
-      return end;
+      MapBits<F>(x, at, n, to);
+      return n;
     } else {
-      return MapLow(dtype, settings.As<F>(), begin, end, out, x);
+      return MapLow(dtype, settings.As<F>(), at, n, to, x);
     }
   };
   if constexpr (IsLong<F>::value) {
@@ -79,8 +79,8 @@ struct UnaryKernel {
     const BlockFunction& block = functions.block;
     MapOperand(
         x, from, dtype, to, elements, threads,
-        [&](int64_t begin, int64_t end) {
-          return functions.low(block.settings, dtype, from, to, begin, end);
+        [&](int64_t at, int64_t n, void* made) {
+          return functions.low(block.settings, dtype, from, at, n, made);
         },
         [&](const float* a, float* made, int64_t n) {
           block.run(block.settings, a, nullptr, made, n);

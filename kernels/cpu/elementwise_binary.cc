@@ -39,22 +39,29 @@ struct Tensors {
 template <bool kFirst, typename F>
 void MapRuns(const FunctorSettings& settings, const Operand& numbers,
              const void* numbers_data, const void* x, const Tensors& t) {
+  const StreamedOutput output(t.out, t.dtype, t.elements, t.out == x);
+  const auto map = [&](int64_t at, int64_t n, float number, void* made) {
+    const WithNumber<F, kFirst> g{settings.As<F>(), number};
+    alignas(64) float buffer[kConvertBlock];
+    const int64_t done =
+        IsLow(t.dtype) ? MapLow(t.dtype, g, at, n, made, x) : 0;
+    ForBlocks(done, n, [&](int64_t i, int64_t rest) {
+      const float* from = LoadBlock(t.dtype, x, at + i, rest, buffer);
+      float* to = OutputBlock(t.dtype, made, i, buffer);
+      ApplyUnary(g, from, to, rest);
+      StoreBlock(t.dtype, to, made, i, rest);
+    });
+  };
+  const auto size = static_cast<int64_t>(SizeOf(t.dtype));
   ParallelFor(
       t.threads, t.elements, kMapGrain, [&](int64_t begin, int64_t end) {
-        alignas(64) float buffer[kConvertBlock];
-        numbers.ForRuns(
-            numbers_data, begin, end, [&](int64_t at, int64_t n, float number) {
-              const WithNumber<F, kFirst> g{settings.As<F>(), number};
-              const int64_t done =
-                  IsLow(t.dtype) ? MapLow(t.dtype, g, at, at + n, t.out, x)
-                                 : at;
-              ForBlocks(done, at + n, [&](int64_t i, int64_t rest) {
-                const float* from = LoadBlock(t.dtype, x, i, rest, buffer);
-                float* to = OutputBlock(t.dtype, t.out, i, buffer);
-                ApplyUnary(g, from, to, rest);
-                StoreBlock(t.dtype, to, t.out, i, rest);
-              });
-            });
+        output.Write(begin, end, [&](int64_t first, int64_t count, void* made) {
+          numbers.ForRuns(numbers_data, first, first + count,
+                          [&](int64_t at, int64_t n, float number) {
+                            map(at, n, number,
+                                static_cast<char*>(made) + (at - first) * size);
+                          });
+        });
       });
 }
 
@@ -99,9 +106,9 @@ float WithPart(const F& f, float part, float x, float y) {
 struct BinaryFunctions {
   BlockFunction block;
   bool broadcasts = false;
-  // In registers, of whole tensors of 16 bits: where the rest begins.
-  int64_t (*low)(const FunctorSettings& settings, const Tensors& t,
-                 int64_t begin, int64_t end) = nullptr;
+  // In registers, of whole tensors of 16 bits: how many of n it made.
+  int64_t (*low)(const FunctorSettings& settings, const Tensors& t, int64_t at,
+                 int64_t n, void* to) = nullptr;
   // Of a number for runs of the other's elements. Null: by blocks.
   using Runs = void (*)(const FunctorSettings& settings, const Operand& numbers,
                         const void* numbers_data, const void* other,
@@ -121,9 +128,9 @@ BinaryFunctions FunctionsOf() {
                       const float* y, float* out, int64_t n) {
     ApplyBinary(settings.As<F>(), x, y, out, n);
   };
-  made.low = [](const FunctorSettings& settings, const Tensors& t,
-                int64_t begin, int64_t end) {
-    return MapLow(t.dtype, settings.As<F>(), begin, end, t.out, t.x, t.y);
+  made.low = [](const FunctorSettings& settings, const Tensors& t, int64_t at,
+                int64_t n, void* to) {
+    return MapLow(t.dtype, settings.As<F>(), at, n, to, t.x, t.y);
   };
   if constexpr (kHasRunsOfY<F>) made.runs_of_y = MapRuns<false, F>;
   if constexpr (kHasRunsOfX<F>) made.runs_of_x = MapRuns<!kCommutes<F>, F>;
@@ -185,8 +192,8 @@ struct BinaryKernel {
     }
     MapOperands(
         x, t.x, y, t.y, out, t.out, elements, t.threads,
-        [&](int64_t begin, int64_t end) {
-          return functions.low(settings, t, begin, end);
+        [&](int64_t at, int64_t n, void* to) {
+          return functions.low(settings, t, at, n, to);
         },
         [&](const float* a, const float* b, float* to, int64_t n) {
           functions.block.run(settings, a, b, to, n);

@@ -14,16 +14,15 @@ namespace {
 bool ComputesInF32(DType dtype) { return dtype == DType::kF32 || IsLow(dtype); }
 
 template <typename From, typename To>
-void CastEach(const void* from_data, void* to_data, int64_t begin,
-              int64_t end) {
+void CastEach(const void* from_data, void* to_data, int64_t n) {
   const From* from = static_cast<const From*>(from_data);
   To* to = static_cast<To*>(to_data);
-  for (int64_t i = begin; i < end; ++i) {
+  for (int64_t i = 0; i < n; ++i) {
     to[i] = functors::Cast<To>(from[i]);
   }
 }
 
-using CastFunction = void (*)(const void*, void*, int64_t, int64_t);
+using CastFunction = void (*)(const void*, void*, int64_t);
 
 CastFunction FindCast(DType from, DType to) {
   CastFunction found = nullptr;
@@ -50,24 +49,26 @@ struct CastKernel {
       CopyBytes(in, out, elements * SizeOf(to), stream.threads());
       return;
     }
-    ParallelFor(stream.threads(), elements, kMapGrain,
-                [&](int64_t begin, int64_t end) {
-                  if (ComputesInF32(to)) {
-                    CastToFloat(in, out, begin, end);
-                  } else {
-                    cast(in, out, begin, end);
-                  }
-                });
+    const StreamedOutput output(out, to, elements, /*in_place=*/false);
+    ParallelFor(
+        stream.threads(), elements, kMapGrain, [&](int64_t begin, int64_t end) {
+          output.Write(begin, end, [&](int64_t at, int64_t n, void* made) {
+            if (ComputesInF32(to)) {
+              CastToFloat(in, at, n, made);
+            } else {
+              cast(static_cast<const char*>(in) + at * SizeOf(from), made, n);
+            }
+          });
+        });
   }
 
  private:
-  void CastToFloat(const void* in, void* out, int64_t begin,
-                   int64_t end) const {
+  void CastToFloat(const void* in, int64_t at, int64_t n, void* made) const {
     alignas(64) float buffer[kConvertBlock];
-    ForBlocks(begin, end, [&](int64_t at, int64_t n) {
+    ForBlocks(0, n, [&](int64_t i, int64_t count) {
       const float* values =
-          LoadBlock(from, in, at, n, OutputBlock(to, out, at, buffer));
-      StoreBlock(to, values, out, at, n);
+          LoadBlock(from, in, at + i, count, OutputBlock(to, made, i, buffer));
+      StoreBlock(to, values, made, i, count);
     });
   }
 };

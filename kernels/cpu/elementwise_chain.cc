@@ -53,16 +53,22 @@ struct Chain {
   int64_t elements = 0;
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    ParallelFor(stream.threads(), elements, kMapGrain,
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t at = begin; at < end; at += kChainBlock) {
-                    Block(buffers, at, std::min(kChainBlock, end - at));
-                  }
-                });
+    const StreamedOutput output =
+        StreamedOutput::Of(buffers, 0, dtype, elements);
+    ParallelFor(
+        stream.threads(), elements, kMapGrain, [&](int64_t begin, int64_t end) {
+          output.Write(begin, end, [&](int64_t first, int64_t n, void* made) {
+            for (int64_t i = 0; i < n; i += kChainBlock) {
+              Block(buffers, first + i, std::min(kChainBlock, n - i), made, i);
+            }
+          });
+        });
   }
 
  private:
-  void Block(const Buffers& buffers, int64_t at, int64_t n) const {
+  // Elements [at, at + n), made from element `place` of `to` on.
+  void Block(const Buffers& buffers, int64_t at, int64_t n, void* to,
+             int64_t place) const {
     alignas(64) float storage[kMaxValues * kChainBlock];
     float* values[kMaxValues];
     for (int v = 0; v < arguments; ++v) {
@@ -74,11 +80,10 @@ struct Chain {
       const int v = arguments + static_cast<int>(k);
       values[v] = storage + v * kChainBlock;
       const bool last = k + 1 == ops.size();
-      float* out = last ? OutputBlock(dtype, buffers.outputs[0], at, values[v])
-                        : values[v];
+      float* out = last ? OutputBlock(dtype, to, place, values[v]) : values[v];
       ops[k].Run(values, out, n);
       if (last) {
-        StoreBlock(dtype, out, buffers.outputs[0], at, n);
+        StoreBlock(dtype, out, to, place, n);
       } else {
         RoundTo(dtype, out, n);
       }

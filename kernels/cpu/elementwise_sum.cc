@@ -30,16 +30,21 @@ struct SumKernel {
                        buffers.inputs[1], out, buffers.outputs[0], elements,
                        stream.threads(), functors::AddOp());
     }
-    ParallelFor(
-        stream.threads(), elements, kMapGrain, [&](int64_t begin, int64_t end) {
-          ForBlocks(begin, end,
-                    [&](int64_t at, int64_t n) { SumBlock(buffers, at, n); });
-        });
+    const StreamedOutput output = StreamedOutput::Of(buffers, 0, out, elements);
+    ParallelFor(stream.threads(), elements, kMapGrain,
+                [&](int64_t begin, int64_t end) {
+                  ForBlocks(begin, end, [&](int64_t at, int64_t n) {
+                    output.WritePart(
+                        at, n, [&](void* to) { SumBlock(buffers, at, n, to); });
+                  });
+                  FinishStores();
+                });
   }
 
  private:
-  void SumBlock(const Buffers& buffers, int64_t at, int64_t n) const {
-    void* tensor = buffers.outputs[0];
+  // Elements [at, at + n), made at `made`.
+  void SumBlock(const Buffers& buffers, int64_t at, int64_t n,
+                void* made) const {
     alignas(64) float buffer[kConvertBlock];
     OperandReader first(operands[0], buffers.inputs[0], n);
     const float* sum = first.Block(at, n);
@@ -47,11 +52,11 @@ struct SumKernel {
       OperandReader reader(operands[i], buffers.inputs[i], n);
       // The output may be an operand that is still to be read.
       const bool last = i + 1 == operands.size();
-      float* to = last ? OutputBlock(out, tensor, at, buffer) : buffer;
+      float* to = last ? OutputBlock(out, made, 0, buffer) : buffer;
       Add(sum, reader.Block(at, n), to, n);
       sum = to;
     }
-    FromFloat(out, sum, static_cast<char*>(tensor) + at * SizeOf(out), n);
+    FromFloat(out, sum, made, n);
   }
 };
 

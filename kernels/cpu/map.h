@@ -12,6 +12,7 @@
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/operand.h"
 #include "kernels/cpu/parallel_for.h"
+#include "kernels/cpu/streamed_output.h"
 #include "kernels/kernel.h"
 
 namespace halftone {
@@ -48,6 +49,14 @@ template <typename F, typename = void>
 struct IsInDouble : std::false_type {};
 template <typename F>
 struct IsInDouble<F, std::enable_if_t<F::kInDouble>> : std::true_type {};
+
+// Whether F's result is a function of its second argument, or 0. AVX-512 makes
+// of that a load that waits for the first one, so that memory is waited for
+// twice; AVX2 loads both.
+template <typename F, typename = void>
+struct Selects : std::false_type {};
+template <typename F>
+struct Selects<F, std::enable_if_t<F::kSelects>> : std::true_type {};
 
 // F's form for results of 16 bits (kernels/functors/gelu.h); F, if it has none.
 // All kernels of an op take the same one.
@@ -93,13 +102,18 @@ void ApplyUnary(const F& f, const float* x, float* out, int64_t n) {
 template <typename F>
 void ApplyBinary(const F& f, const float* x, const float* y, float* out,
                  int64_t n) {
-  ForIsa([=] {
+  const auto body = [=] {
     const auto apply = [=](const auto& g) {
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) out[i] = g(x[i], y[i]);
     };
     map_internal::ApplyNear(f, apply, n, x, y);
-  });
+  };
+  if constexpr (Selects<F>::value) {
+    ForEights(body);
+  } else {
+    ForIsa(body);
+  }
 }
 
 namespace map_internal {
@@ -136,58 +150,62 @@ inline void MapVectors(const F f, int64_t n, T* out, const X*... x) {
 }
 }  // namespace map_internal
 
-// out[i] = f(x[i], ...) of tensors of a 16-bit dtype from `begin` on, in whole
-// vectors where that is worth it; where the rest of [begin, end) begins. `out`
-// may be an x.
+// to[k] = f(x[at + k], ...) of tensors of a 16-bit dtype, in whole vectors
+// where that is worth it; how many of n elements it made. `to` may be where an
+// x is.
 template <typename F, typename... X>
-int64_t MapLow(DType dtype, const F& f, int64_t begin, int64_t end, void* out,
+int64_t MapLow(DType dtype, const F& f, int64_t at, int64_t n, void* to,
                const X*... x) {
-  if (IsInDouble<F>::value || HostIsa() == Isa::kBaseline) return begin;
+  if (IsInDouble<F>::value || HostIsa() == Isa::kBaseline) return 0;
   constexpr int64_t kMost = LowVector<Isa::kAvx512>::kSize;
-  const int64_t n = (end - begin) / kMost * kMost;
+  n = n / kMost * kMost;
   const auto map = [=](auto zero) {
     using T = decltype(zero);
-    T* to = static_cast<T*>(out) + begin;
     ForIsa([=](auto isa) {
       if constexpr (isa != Isa::kBaseline && !IsInDouble<F>::value) {
         using Low = LowVector<decltype(isa)::value>;
-        map_internal::MapVectors<Low>(f, n, to,
-                                      (static_cast<const T*>(x) + begin)...);
+        map_internal::MapVectors<Low>(f, n, static_cast<T*>(to),
+                                      (static_cast<const T*>(x) + at)...);
       }
     });
   };
   dtype == DType::kF16 ? map(half()) : map(bfloat16());
-  return begin + n;
+  return n;
 }
 
-// out[i] = F::OfBits(x[i]) of whole tensors of 16 bits. `out` may be x.
+// to[k] = F::OfBits(x[at + k]) of whole tensors of 16 bits. `to` may be where x
+// is.
 template <typename F>
-void MapBits(const void* x, void* out, int64_t begin, int64_t end) {
-  const auto* from = static_cast<const uint16_t*>(x);
-  auto* to = static_cast<uint16_t*>(out);
+void MapBits(const void* x, int64_t at, int64_t n, void* to) {
+  const auto* from = static_cast<const uint16_t*>(x) + at;
+  auto* made = static_cast<uint16_t*>(to);
   ForIsa([=] {
 #pragma GCC ivdep
 #pragma GCC unroll 4
-    for (int64_t i = begin; i < end; ++i) to[i] = F::OfBits(from[i]);
+    for (int64_t i = 0; i < n; ++i) made[i] = F::OfBits(from[i]);
   });
 }
 
 // Makes a tensor of an operand, whatever its dtype: block(x, to, n) for blocks
-// of f32 and, of whole tensors of 16 bits, low(begin, end) before that, which
-// says where the rest begins. `out` may be x.
+// of f32 and, of whole tensors of 16 bits, low(at, n, to) before that, which
+// says how many elements from `at` on it made. `out` may be x.
 template <typename Low, typename Block>
 void MapOperand(const Operand& x, const void* x_data, DType out, void* out_data,
                 int64_t elements, int threads, const Low& low,
                 const Block& block) {
+  const bool is_low = IsLow(out) && x.IsWhole(out);
+  const StreamedOutput output(out_data, out, elements, out_data == x_data);
   ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
-    if (IsLow(out) && x.IsWhole(out)) begin = low(begin, end);
     OperandReader reader(x, x_data, end - begin);
     alignas(64) float buffer[kConvertBlock];
-    ForBlocks(begin, end, [&](int64_t at, int64_t n) {
-      const float* from = reader.Block(at, n);
-      float* to = OutputBlock(out, out_data, at, buffer);
-      block(from, to, n);
-      StoreBlock(out, to, out_data, at, n);
+    output.Write(begin, end, [&](int64_t first, int64_t count, void* made) {
+      const int64_t done = is_low ? low(first, count, made) : 0;
+      ForBlocks(done, count, [&](int64_t i, int64_t n) {
+        const float* from = reader.Block(first + i, n);
+        float* to = OutputBlock(out, made, i, buffer);
+        block(from, to, n);
+        StoreBlock(out, to, made, i, n);
+      });
     });
   });
 }
@@ -198,8 +216,8 @@ void MapUnary(const Operand& x, const void* x_data, DType out, void* out_data,
               int64_t elements, int threads, const F& f) {
   MapOperand(
       x, x_data, out, out_data, elements, threads,
-      [&](int64_t begin, int64_t end) {
-        return MapLow(out, f, begin, end, out_data, x_data);
+      [&](int64_t at, int64_t n, void* to) {
+        return MapLow(out, f, at, n, to, x_data);
       },
       [&](const float* from, float* to, int64_t n) {
         ApplyUnary(f, from, to, n);
@@ -212,17 +230,22 @@ void MapOperands(const Operand& x, const void* x_data, const Operand& y,
                  const void* y_data, DType out, void* out_data,
                  int64_t elements, int threads, const Low& low,
                  const Block& block) {
+  const bool is_low = IsLow(out) && x.IsWhole(out) && y.IsWhole(out);
+  const StreamedOutput output(out_data, out, elements,
+                              out_data == x_data || out_data == y_data);
   ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
-    if (IsLow(out) && x.IsWhole(out) && y.IsWhole(out)) begin = low(begin, end);
     OperandReader x_reader(x, x_data, end - begin);
     OperandReader y_reader(y, y_data, end - begin);
     alignas(64) float buffer[kConvertBlock];
-    ForBlocks(begin, end, [&](int64_t at, int64_t n) {
-      const float* a = x_reader.Block(at, n);
-      const float* b = y_reader.Block(at, n);
-      float* to = OutputBlock(out, out_data, at, buffer);
-      block(a, b, to, n);
-      StoreBlock(out, to, out_data, at, n);
+    output.Write(begin, end, [&](int64_t first, int64_t count, void* made) {
+      const int64_t done = is_low ? low(first, count, made) : 0;
+      ForBlocks(done, count, [&](int64_t i, int64_t n) {
+        const float* a = x_reader.Block(first + i, n);
+        const float* b = y_reader.Block(first + i, n);
+        float* to = OutputBlock(out, made, i, buffer);
+        block(a, b, to, n);
+        StoreBlock(out, to, made, i, n);
+      });
     });
   });
 }
@@ -234,8 +257,8 @@ void MapBinary(const Operand& x, const void* x_data, const Operand& y,
                int threads, const F& f) {
   MapOperands(
       x, x_data, y, y_data, out, out_data, elements, threads,
-      [&](int64_t begin, int64_t end) {
-        return MapLow(out, f, begin, end, out_data, x_data, y_data);
+      [&](int64_t at, int64_t n, void* to) {
+        return MapLow(out, f, at, n, to, x_data, y_data);
       },
       [&](const float* a, const float* b, float* to, int64_t n) {
         ApplyBinary(f, a, b, to, n);

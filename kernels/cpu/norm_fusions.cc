@@ -50,24 +50,28 @@ struct NormElementwiseKernel {
           MakeNormalizeMap(buffers, at.norms[i], channels.channels(), factor);
       factor += channels.channels();
     }
+    const StreamedOutput output = channels.Output(buffers, at.out, dtype);
     channels.ForTiles(stream.threads(), [&](const Channels::Tile& tile) {
-      if (!tile.IsLanes()) return RunTile(buffers, maps, tile);
-      DispatchType(FloatTypes(), dtype, [&](auto tag) {
-        RunLanes<typename decltype(tag)::type>(buffers, maps, tile);
+      output.WritePart(tile.at, tile.elements(), [&](void* to) {
+        if (!tile.IsLanes()) return RunTile(buffers, maps, tile, to);
+        DispatchType(FloatTypes(), dtype, [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          RunLanes(buffers, maps, tile, static_cast<T*>(to));
+        });
       });
     });
   }
 
  private:
+  // `out`, `to`: where the tile's elements are made.
   template <typename T>
   void RunLanes(const Buffers& buffers, const NormalizeMap (&maps)[2],
-                const Channels::Tile& tile) const {
+                const Channels::Tile& tile, T* out) const {
     const T* const x =
         static_cast<const T*>(buffers.inputs[at.norms[0].x]) + tile.at;
     const T* const y =
         at.add ? static_cast<const T*>(buffers.inputs[at.y]) + tile.at
                : nullptr;
-    T* const out = static_cast<T*>(buffers.outputs[at.out]) + tile.at;
     uint8_t* const bits =
         at.bits < 0
             ? nullptr
@@ -102,7 +106,7 @@ struct NormElementwiseKernel {
   }
 
   void RunTile(const Buffers& buffers, const NormalizeMap (&maps)[2],
-               const Channels::Tile& tile) const {
+               const Channels::Tile& tile, void* to) const {
     alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
     alignas(64) float out_buffer[kConvertBlock];
     const int64_t n = tile.elements();
@@ -116,8 +120,7 @@ struct NormElementwiseKernel {
         y = y_buffer;
       }
     }
-    float* const out =
-        OutputBlock(dtype, buffers.outputs[at.out], tile.at, out_buffer);
+    float* const out = OutputBlock(dtype, to, 0, out_buffer);
     Normalize(maps[0], x, out, tile);
     if (at.add) {
       ApplyBinary(functors::AddOp(), out, y, out, n);
@@ -128,7 +131,7 @@ struct NormElementwiseKernel {
       uint8_t* const bits = static_cast<uint8_t*>(buffers.outputs[at.bits]);
       PackReluBits(out, n, bits + tile.at / 8);
     }
-    StoreBlock(dtype, out, buffers.outputs[at.out], tile.at, n);
+    StoreBlock(dtype, out, to, 0, n);
   }
 
   void Normalize(const NormalizeMap& map, const float* from, float* to,
@@ -301,13 +304,18 @@ struct NormGradApplyTwoKernel {
   int64_t WorkspaceFloats(int) const { return 0; }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const StreamedOutput outputs[] = {
+        channels.Output(buffers, at.norms[0].x_grad, dtype),
+        channels.Output(buffers, at.norms[1].x_grad, dtype)};
     channels.ForTiles(stream.threads(), [&](const Channels::Tile& tile) {
-      for (const NormApplyAt& norm : at.norms) {
-        channels.MapTile(
-            dtype, buffers.inputs[norm.x], buffers.inputs[norm.y_grad],
-            buffers.outputs[norm.x_grad], tile,
-            GradApplyMap{In(buffers, norm.mean), In(buffers, norm.a),
-                         In(buffers, norm.b), In(buffers, norm.c0)});
+      for (int i = 0; i < 2; ++i) {
+        const NormApplyAt& norm = at.norms[i];
+        const GradApplyMap map = {In(buffers, norm.mean), In(buffers, norm.a),
+                                  In(buffers, norm.b), In(buffers, norm.c0)};
+        outputs[i].WritePart(tile.at, tile.elements(), [&](void* to) {
+          channels.MapTile(dtype, buffers.inputs[norm.x],
+                           buffers.inputs[norm.y_grad], to, tile, map);
+        });
       }
     });
   }

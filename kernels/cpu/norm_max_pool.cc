@@ -224,16 +224,18 @@ class MaxPoolGradApply {
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     const GradApplyMap map = {In(buffers, norm_.mean), In(buffers, norm_.a),
                               In(buffers, norm_.b), In(buffers, norm_.c0)};
+    const StreamedOutput output = channels_.Output(buffers, 0, dtype_);
     channels_.ForTiles(stream.threads(), [&](const Channels::Tile& tile) {
       DispatchType(FloatTypes(), dtype_, [&](auto tag) {
         using T = typename decltype(tag)::type;
         alignas(64) T grad[kConvertBlock];
         grad_.Fill(buffers, tile.at, tile.elements(), grad);
         const auto* x = static_cast<const T*>(buffers.inputs[norm_.x]);
-        auto* out = static_cast<T*>(buffers.outputs[0]);
         Channels::Tile here = tile;
         here.at = 0;
-        channels_.MapTile(dtype_, x + tile.at, grad, out + tile.at, here, map);
+        output.WritePart(tile.at, tile.elements(), [&](void* to) {
+          channels_.MapTile(dtype_, x + tile.at, grad, to, here, map);
+        });
       });
     });
   }

@@ -71,19 +71,22 @@ struct RowNormKernel {
       return;
     }
     const RowTiles tiles = {norm.shape};
+    const StreamedOutput output = StreamedOutput::Of(
+        buffers, 0, out, norm.shape.rows * norm.shape.length());
     ParallelFor(stream.threads(), norm.shape.rows, tiles.grain(),
                 [&](int64_t begin, int64_t end) {
                   BlockReader x(in, buffers.inputs[0]);
                   for (int64_t row = begin; row < end; row += tiles.group()) {
                     Normalize(buffers, row, std::min(tiles.group(), end - row),
-                              x);
+                              x, output);
                   }
+                  FinishStores();
                 });
   }
 
  private:
   void Normalize(const Buffers& buffers, int64_t row, int64_t rows,
-                 BlockReader& x) const {
+                 BlockReader& x, const StreamedOutput& output) const {
     const int64_t length = norm.shape.length();
     const RowTiles tiles = {norm.shape};
     float mean[kConvertBlock], variance[kConvertBlock];
@@ -111,10 +114,12 @@ struct RowNormKernel {
     tiles.ForEach([&](int64_t i, int64_t n) {
       const int64_t at = row * length + i;
       const float* from = x.Block(at, rows * n);
-      float* to = OutputBlock(out, buffers.outputs[0], at, buffer);
       x.Expect(at + rows * length, rows * n);
-      Apply(buffers, row, rows, i, n, from, mean, variance, to);
-      StoreBlock(out, to, buffers.outputs[0], at, rows * n);
+      output.WritePart(at, rows * n, [&](void* made) {
+        float* to = OutputBlock(out, made, 0, buffer);
+        Apply(buffers, row, rows, i, n, from, mean, variance, to);
+        StoreBlock(out, to, made, 0, rows * n);
+      });
     });
   }
 
@@ -127,6 +132,7 @@ struct RowNormKernel {
 
   void RunShort(const Buffers& buffers, int threads) const {
     const Rows rows = {{norm.shape.rows, norm.shape.length()}};
+    const StreamedOutput output = rows.Output(buffers, 0, out);
     RowGroups(rows, 2, threads)
         .Run(threads, nullptr,
              [&](int64_t first, int64_t n, float* x, float* y) {
@@ -147,7 +153,8 @@ struct RowNormKernel {
                        functors::InverseDeviation(variance[r], epsilon);
                  }
                });
-               StoreShort(buffers, rows, view, first, n, mean, variance, y);
+               StoreShort(buffers, rows, view, first, n, mean, variance, output,
+                          y);
              });
   }
 
@@ -184,7 +191,8 @@ struct RowNormKernel {
 
   void StoreShort(const Buffers& buffers, const Rows& rows,
                   const StoredElements& x, int64_t first, int64_t n,
-                  const float* mean, const float* inverse, float* y) const {
+                  const float* mean, const float* inverse,
+                  const StreamedOutput& output, float* y) const {
     // What is multiplied by 1, or has -0 added to it, stays.
     float ones[kLongRow], zeros[kLongRow];
     const float *scale = Affine(buffers, norm.scale),
@@ -203,7 +211,7 @@ struct RowNormKernel {
     DispatchType(FloatTypes(), x.dtype, [&](auto tag) {
       const auto* from =
           static_cast<const typename decltype(tag)::type*>(x.data);
-      StoreRows(rows, out, first, n, buffers.outputs[0], y,
+      StoreRows(rows, output, first, n, y,
                 [=, length = rows.length](auto low, int64_t r, auto* to) {
                   using Low = decltype(low);
                   const auto* row = from + r * length;

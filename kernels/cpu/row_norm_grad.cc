@@ -99,6 +99,11 @@ struct RowNormGradKernel {
     }
   }
 
+  StreamedOutput Output(const Buffers& buffers) const {
+    return StreamedOutput::Of(buffers, 0, out_dtype,
+                              norm.shape.rows * norm.shape.length());
+  }
+
   // ---- By element.
 
   void RunByElement(const Buffers& buffers, int threads) const {
@@ -106,6 +111,7 @@ struct RowNormGradKernel {
     const int64_t rows_per_chunk = RowsPerChunk(norm.shape);
     const int64_t chunks = Chunks(norm.shape);
     float* partial = static_cast<float*>(buffers.workspace);
+    const StreamedOutput output = Output(buffers);
     ParallelFor(threads, chunks, 1, [&](int64_t begin, int64_t end) {
       Readers readers = ReadersOf(buffers);
       for (int64_t chunk = begin; chunk < end; ++chunk) {
@@ -114,15 +120,17 @@ struct RowNormGradKernel {
         const int64_t first = chunk * rows_per_chunk;
         RunRows(buffers, first,
                 std::min(first + rows_per_chunk, norm.shape.rows), readers,
-                sums);
+                sums, output);
       }
+      FinishStores();
     });
     AddChunks(partial, chunks, norm.scale_grad, 0, buffers);
     AddChunks(partial, chunks, norm.bias_grad, 1, buffers);
   }
 
   void RunRows(const Buffers& buffers, int64_t begin, int64_t end,
-               Readers& readers, float* sums) const {
+               Readers& readers, float* sums,
+               const StreamedOutput& output) const {
     const RowTiles tiles = {norm.shape};
     const int64_t length = norm.shape.length();
     const float* scale = Scale(buffers);
@@ -143,12 +151,14 @@ struct RowNormGradKernel {
       Finish(buffers, row, rows, state);
       tiles.ForEach([&](int64_t i, int64_t n) {
         const int64_t at = row * length + i;
-        float* to = OutputBlock(out_dtype, buffers.outputs[0], at, buffer);
         readers.Expect(at + rows * length, rows * n);
-        ApplyByElement(readers.x.Block(at, rows * n),
-                       readers.y_grad.Block(at, rows * n), rows, n,
-                       scale == nullptr ? nullptr : scale + i, state, to);
-        StoreBlock(out_dtype, to, buffers.outputs[0], at, rows * n);
+        output.WritePart(at, rows * n, [&](void* made) {
+          float* to = OutputBlock(out_dtype, made, 0, buffer);
+          ApplyByElement(readers.x.Block(at, rows * n),
+                         readers.y_grad.Block(at, rows * n), rows, n,
+                         scale == nullptr ? nullptr : scale + i, state, to);
+          StoreBlock(out_dtype, to, made, 0, rows * n);
+        });
       });
     }
   }
@@ -231,20 +241,23 @@ struct RowNormGradKernel {
     const RowTiles tiles = {norm.shape};
     double* by_scale = static_cast<double*>(buffers.workspace);
     double* by_bias = by_scale + norm.shape.rows * norm.shape.channels;
+    const StreamedOutput output = Output(buffers);
     ParallelFor(threads, norm.shape.rows, tiles.grain(),
                 [&](int64_t begin, int64_t end) {
                   Readers readers = ReadersOf(buffers);
                   for (int64_t row = begin; row < end; row += tiles.group()) {
                     RunGroup(buffers, row, std::min(tiles.group(), end - row),
-                             readers, by_scale, by_bias);
+                             readers, by_scale, by_bias, output);
                   }
+                  FinishStores();
                 });
     AddSamples(by_scale, norm.scale_grad, buffers);
     AddSamples(by_bias, norm.bias_grad, buffers);
   }
 
   void RunGroup(const Buffers& buffers, int64_t row, int64_t rows,
-                Readers& readers, double* by_scale, double* by_bias) const {
+                Readers& readers, double* by_scale, double* by_bias,
+                const StreamedOutput& output) const {
     const RowTiles tiles = {norm.shape};
     const int64_t length = norm.shape.length(), channels = norm.shape.channels;
     const float* scale = Scale(buffers);
@@ -276,12 +289,14 @@ struct RowNormGradKernel {
     alignas(64) float buffer[kConvertBlock];
     tiles.ForEach([&](int64_t i, int64_t n) {
       const int64_t at = row * length + i;
-      float* to = OutputBlock(out_dtype, buffers.outputs[0], at, buffer);
       readers.Expect(at + rows * length, rows * n);
-      ApplyByChannel(readers.x.Block(at, rows * n),
-                     readers.y_grad.Block(at, rows * n), row, rows, i, n, scale,
-                     state, to);
-      StoreBlock(out_dtype, to, buffers.outputs[0], at, rows * n);
+      output.WritePart(at, rows * n, [&](void* made) {
+        float* to = OutputBlock(out_dtype, made, 0, buffer);
+        ApplyByChannel(readers.x.Block(at, rows * n),
+                       readers.y_grad.Block(at, rows * n), row, rows, i, n,
+                       scale, state, to);
+        StoreBlock(out_dtype, to, made, 0, rows * n);
+      });
     });
   }
 

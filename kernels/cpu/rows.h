@@ -11,6 +11,7 @@
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/parallel_for.h"
+#include "kernels/cpu/streamed_output.h"
 
 namespace halftone {
 namespace kernels {
@@ -18,6 +19,10 @@ namespace kernels {
 struct Rows : RowShape {
   static Rows Along(const TensorDesc& desc, int64_t axis) {
     return {RowShape::Along(desc, axis)};
+  }
+
+  StreamedOutput Output(const Buffers& buffers, int output, DType dtype) const {
+    return StreamedOutput::Of(buffers, output, dtype, count * length);
   }
 
   // A row's length in whole vectors (lanes.h).
@@ -62,23 +67,27 @@ inline void ForLowRows(DType dtype, const Body& body) {
 }
 
 // Rows [first, first + n) of an output, of which `row`(low, r, to) stores one:
-// where they are, if vectors can write them there, else by way of `buffer`. As
-// StoreLow does (low_rows.h), it may write all of a vector of a row that is
+// as they lie in memory, if vectors can write them so, else by way of `buffer`.
+// As StoreLow does (low_rows.h), it may write all of a vector of a row that is
 // shorter: `buffer` has room for that, and what follows is written later.
 template <typename StoreRow>
-void StoreRows(const Rows& rows, DType dtype, int64_t first, int64_t n,
-               void* tensor, float* buffer, const StoreRow& row) {
-  const bool in_place = rows.StoresInPlace(dtype) &&
-                        rows.length >= LowVector<Isa::kAvx512>::kSize;
-  void* there =
-      static_cast<char*>(tensor) + first * rows.length * SizeOf(dtype);
-  ForLowRows(in_place ? dtype : DType::kF32,
-             [&, to = in_place ? there : buffer, length = rows.length](
-                 auto low, auto zero) {
-               auto* made = static_cast<decltype(zero)*>(to);
-               for (int64_t r = 0; r < n; ++r) row(low, r, made + r * length);
-             });
-  if (!in_place) rows.Store(dtype, buffer, tensor, first, n);
+void StoreRows(const Rows& rows, const StreamedOutput& output, int64_t first,
+               int64_t n, float* buffer, const StoreRow& row) {
+  const auto store = [&](DType dtype, void* to) {
+    ForLowRows(dtype, [&, length = rows.length](auto low, auto zero) {
+      auto* made = static_cast<decltype(zero)*>(to);
+      for (int64_t r = 0; r < n; ++r) row(low, r, made + r * length);
+    });
+  };
+  const DType dtype = output.dtype();
+  if (!rows.StoresInPlace(dtype) ||
+      rows.length < LowVector<Isa::kAvx512>::kSize) {
+    store(DType::kF32, buffer);
+    rows.Store(dtype, buffer, output.data(), first, n);
+  } else {
+    output.WritePart(first * rows.length, n * rows.length,
+                     [&](void* to) { store(dtype, to); });
+  }
 }
 
 // Visits all rows in groups, in parallel, with buffers for a group: of padded
@@ -117,6 +126,7 @@ class RowGroups {
       for (int64_t row = begin; row < end; row += group) {
         body(row, std::min(group, end - row), first, second);
       }
+      FinishStores();
     });
   }
 

@@ -115,12 +115,13 @@ struct SoftmaxKernel {
   std::optional<functors::ScaleOp> scale;  // of what is read
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const StreamedOutput output = rows.Output(buffers, 0, out);
     groups.Run(stream.threads(), buffers.workspace,
                [&](int64_t first, int64_t n, float* x, float* e) {
                  float sums[kConvertBlock], largest[kConvertBlock];
                  ExpRows(Scaled(buffers.inputs[0], first, n, x), n, rows.length,
                          rows.padded(), e, largest, sums);
-                 Divide(e, n, sums, first, buffers.outputs[0], x);
+                 Divide(e, n, sums, first, output, x);
                });
   }
 
@@ -139,8 +140,8 @@ struct SoftmaxKernel {
   }
 
   void Divide(const float* e, int64_t n, const float* sums, int64_t first,
-              void* y, float* buffer) const {
-    StoreRows(rows, out, first, n, y, buffer,
+              const StreamedOutput& y, float* buffer) const {
+    StoreRows(rows, y, first, n, buffer,
               [=, length = rows.length, padded = rows.padded()](
                   auto low, int64_t r, auto* to) {
                 using Low = decltype(low);
@@ -163,28 +164,30 @@ struct LogSoftmaxKernel {
   DType in, out;
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    groups.Run(
-        stream.threads(), buffers.workspace,
-        [&](int64_t first, int64_t n, float* x, float* y) {
-          float sums[kConvertBlock], largest[kConvertBlock];
-          const StoredElements view =
-              rows.Read(in, buffers.inputs[0], first, n, x);
-          ExpRows(view, n, rows.length, rows.padded(), nullptr, largest, sums);
-          ForIsa([&sums, n] {
-            for (int64_t r = 0; r < n; ++r) sums[r] = functors::Log(sums[r]);
-          });
-          Normalize(view, n, largest, sums, first, buffers.outputs[0], y);
-        });
+    const StreamedOutput output = rows.Output(buffers, 0, out);
+    groups.Run(stream.threads(), buffers.workspace,
+               [&](int64_t first, int64_t n, float* x, float* y) {
+                 float sums[kConvertBlock], largest[kConvertBlock];
+                 const StoredElements view =
+                     rows.Read(in, buffers.inputs[0], first, n, x);
+                 ExpRows(view, n, rows.length, rows.padded(), nullptr, largest,
+                         sums);
+                 ForIsa([&sums, n] {
+                   for (int64_t r = 0; r < n; ++r)
+                     sums[r] = functors::Log(sums[r]);
+                 });
+                 Normalize(view, n, largest, sums, first, output, y);
+               });
   }
 
  private:
   void Normalize(const StoredElements& x, int64_t n, const float* largest,
-                 const float* logs, int64_t first, void* y,
+                 const float* logs, int64_t first, const StreamedOutput& y,
                  float* buffer) const {
     DispatchType(FloatTypes(), x.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T* from = static_cast<const T*>(x.data);
-      StoreRows(rows, out, first, n, y, buffer,
+      StoreRows(rows, y, first, n, buffer,
                 [=, length = rows.length](auto low, int64_t r, auto* to) {
                   using Low = decltype(low);
                   const T* row = from + r * length;
@@ -209,6 +212,7 @@ struct SoftmaxGradKernel {
   DType in, out;
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const StreamedOutput output = rows.Output(buffers, 0, out);
     groups.Run(stream.threads(), buffers.workspace,
                [&](int64_t first, int64_t n, float* y, float* grad) {
                  float sums[kConvertBlock];
@@ -220,7 +224,7 @@ struct SoftmaxGradKernel {
                  Sums(outs, grads.data, n, sums);
                  // A short row's vector would be written over what is still
                  // read.
-                 Gradient(outs, grads.data, n, sums, first, buffers.outputs[0],
+                 Gradient(outs, grads.data, n, sums, first, output,
                           rows.length < kLongRow ? made : y);
                });
   }
@@ -257,13 +261,13 @@ struct SoftmaxGradKernel {
   }
 
   void Gradient(const StoredElements& y, const void* grads, int64_t n,
-                const float* sums, int64_t first, void* to,
+                const float* sums, int64_t first, const StreamedOutput& to,
                 float* buffer) const {
     DispatchType(FloatTypes(), y.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T *outs = static_cast<const T*>(y.data),
               *gradients = static_cast<const T*>(grads);
-      StoreRows(rows, out, first, n, to, buffer,
+      StoreRows(rows, to, first, n, buffer,
                 [=, length = rows.length](auto low, int64_t r, auto* made) {
                   using Low = decltype(low);
                   constexpr bool kTakesLong =

@@ -92,6 +92,7 @@ struct HardSigmoidOp {
   }
 };
 struct HardSigmoidGradOp {
+  static constexpr bool kSelects = true;
   float slope;
   HT_HOST_DEVICE float operator()(float out, float grad) const {
     const float inside = slope * grad;

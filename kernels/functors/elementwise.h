@@ -63,6 +63,7 @@ struct PreluByXOp {
   }
 };
 struct PreluByAlphaOp {
+  static constexpr bool kSelects = true;
   HT_HOST_DEVICE float operator()(float x, float) const {
     return x > 0.0f ? 0.0f : x;
   }
@@ -143,6 +144,7 @@ struct ClipOp {
 
 // ---- Gradients: (Out, OutGrad) or (X, OutGrad) -> XGrad.
 struct ReluGradOp {
+  static constexpr bool kSelects = true;
   HT_HOST_DEVICE float operator()(float out, float grad) const {
     return out <= 0.0f ? 0.0f : grad;
   }

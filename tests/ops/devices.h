@@ -21,8 +21,8 @@ const kernels::KernelRegistry& TestedKernels();
 // Numbers of compute threads that make a difference.
 std::vector<int> TestedThreads();
 // Calls `run`, which runs a kernel and reads what it wrote, in each order that
-// the device's threads can be told to take; more than once where that is up to
-// the device.
+// the device's threads and stores can be told to take; more than once where
+// that is up to the device.
 absl::Status InEveryOrder(absl::string_view device,
                           const std::function<absl::Status()>& run);
 // Also of "cpu", for references.
