@@ -471,6 +471,7 @@ void Channels::ForTiles(int threads, const Body& body) const {
                             std::min(tile_channels_, channels_ - channel),
                             std::min(tile_inner_, inner_ - i)});
                 }
+                FinishStores();
               });
 }
 
