@@ -8,6 +8,7 @@
 
 #include "absl/base/attributes.h"
 #include "kernels/cpu/parallel_for.h"
+#include "kernels/cpu/streamed_output.h"
 
 namespace halftone {
 namespace kernels {
@@ -15,12 +16,18 @@ namespace kernels {
 // Bytes that one thread takes at least.
 inline constexpr int64_t kCopyGrain = int64_t{1} << 17;
 
+inline void CopyNear(const void* from, void* to, int64_t bytes) {
+  memcpy(to, from, bytes);
+}
+
 // Nothing if `from` is `to`: an op whose output shares its input's storage.
 inline void CopyBytes(const void* from, void* to, int64_t bytes, int threads) {
   if (from == to) return;
+  const auto copy = bytes < LeastStreamedBytes() ? CopyNear : StreamBytes;
   ParallelFor(threads, bytes, kCopyGrain, [=](int64_t begin, int64_t end) {
-    memcpy(static_cast<char*>(to) + begin,
-           static_cast<const char*>(from) + begin, end - begin);
+    copy(static_cast<const char*>(from) + begin, static_cast<char*>(to) + begin,
+         end - begin);
+    FinishStores();
   });
 }
 
@@ -58,10 +65,15 @@ inline void CopyRows(const char* from, int64_t from_stride, char* to,
                      int threads) {
   if (row_bytes == 0) return;
   const int64_t grain = std::max<int64_t>(1, kCopyGrain / row_bytes);
+  constexpr int64_t kLeast = 512;  // of less, much is no whole lines
+  const bool streams =
+      row_bytes >= kLeast && rows * row_bytes >= LeastStreamedBytes();
+  const auto copy = streams ? StreamBytes : CopyNear;
   ParallelFor(threads, rows, grain, [=](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      memcpy(to + r * to_stride, from + r * from_stride, row_bytes);
+      copy(from + r * from_stride, to + r * to_stride, row_bytes);
     }
+    FinishStores();
   });
 }
 
