@@ -124,8 +124,9 @@ int64_t PlaceInOrder(std::vector<Lifetime> starts) {
 }
 
 // One after the other, each as far in front as what lies there at the same time
-// lets it; the end of the arena. In quadratic time.
-int64_t PlaceInFront(const std::vector<Lifetime>& all) {
+// lets it; the end of the arena. In quadratic time, until that is beyond
+// `most`.
+int64_t PlaceInFront(const std::vector<Lifetime>& all, int64_t most) {
   struct Placed {
     int64_t begin, end;
     Interval steps;
@@ -149,6 +150,7 @@ int64_t PlaceInFront(const std::vector<Lifetime>& all) {
     placed.insert(at, {begin, begin + bytes, one.steps});
     *one.offset = begin;
     end = std::max(end, begin + bytes);
+    if (end > most) break;
   }
   return end;
 }
@@ -235,7 +237,7 @@ void PlaceTemporaries(Draft& draft, int64_t* bytes) {
   std::vector<int64_t> offsets(starts.size());
   for (size_t i = 0; i < others.size(); ++i) others[i].offset = &offsets[i];
   for (const std::vector<Lifetime>& order : Orders(others, fullest.step)) {
-    const int64_t end = PlaceInFront(order);
+    const int64_t end = PlaceInFront(order, most);
     if (end > most) continue;
     for (size_t i = 0; i < starts.size(); ++i) *starts[i].offset = offsets[i];
     *bytes = end;
