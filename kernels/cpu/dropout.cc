@@ -28,10 +28,10 @@ struct DropoutKernel {
     };
     const uint64_t key = PhiloxKey(scalar(1), stream_id);
     const uint64_t step = scalar(2), first_sample = scalar(3);
-    // In 16 bits drawing takes longer than memory.
-    const bool streams =
-        dtype == DType::kF32 && buffers.inputs[0] != buffers.outputs[0];
-    const StreamedOutput output(buffers.outputs[0], dtype, elements, !streams);
+    const StreamedOutput output(
+        buffers.outputs[0], dtype, elements,
+        // Of 16 bits drawing takes longer than memory does.
+        /*as_usual=*/IsLow(dtype) || buffers.inputs[0] == buffers.outputs[0]);
     ParallelFor(
         stream.threads(), elements, kMapGrain, [&](int64_t begin, int64_t end) {
           output.Write(begin, end, [&](int64_t first, int64_t n, void* to) {

@@ -49,7 +49,7 @@ struct CastKernel {
       CopyBytes(in, out, elements * SizeOf(to), stream.threads());
       return;
     }
-    const StreamedOutput output(out, to, elements, /*in_place=*/false);
+    const StreamedOutput output(out, to, elements, /*as_usual=*/false);
     ParallelFor(
         stream.threads(), elements, kMapGrain, [&](int64_t begin, int64_t end) {
           output.Write(begin, end, [&](int64_t at, int64_t n, void* made) {

@@ -102,8 +102,6 @@ struct LastNorm {
       channels.Map(x, from, gradient, to, threads, f);
       return;
     }
-    const StreamedOutput output(to, out, channels.count() * channels.channels(),
-                                to == from || to == gradient);
     channels.ForTiles(threads, [&](const Channels::Tile& tile) {
       alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
       alignas(64) float out_buffer[kConvertBlock];
@@ -112,12 +110,10 @@ struct LastNorm {
       const float* ys = gradient == nullptr
                             ? xs
                             : LoadBlock(y_grad, gradient, tile.at, n, y_buffer);
-      output.WritePart(tile.at, n, [&](void* there) {
-        float* made = OutputBlock(out, there, 0, out_buffer);
-        channels_internal::MapTile(xs, ys, made, tile.rows, tile.channel,
-                                   tile.channels, tile.inner, f);
-        StoreBlock(out, made, there, 0, n);
-      });
+      float* made = OutputBlock(out, to, tile.at, out_buffer);
+      channels_internal::MapTile(xs, ys, made, tile.rows, tile.channel,
+                                 tile.channels, tile.inner, f);
+      StoreBlock(out, made, to, tile.at, n);
     });
   }
 };

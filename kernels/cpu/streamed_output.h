@@ -26,13 +26,14 @@ void FinishStores();
 
 class StreamedOutput {
  public:
-  // `in_place`: an input lies there, whose lines are in the caches when the
-  // output's are written. Then, and where it is small, it is not streamed.
-  StreamedOutput(void* data, DType dtype, int64_t elements, bool in_place)
+  // `as_usual`: it is not streamed, as where it is small: an input lies there,
+  // whose lines are in the caches when the output's are written, or making it
+  // takes longer than memory does.
+  StreamedOutput(void* data, DType dtype, int64_t elements, bool as_usual)
       : data_(static_cast<char*>(data)),
         dtype_(dtype),
         size_(static_cast<int64_t>(SizeOf(dtype))),
-        streams_(!in_place && elements * size_ >= LeastStreamedBytes()) {}
+        streams_(!as_usual && elements * size_ >= LeastStreamedBytes()) {}
 
   static StreamedOutput Of(const Buffers& buffers, int output, DType dtype,
                            int64_t elements) {
@@ -44,8 +45,8 @@ class StreamedOutput {
   DType dtype() const { return dtype_; }
 
   // make(to): makes elements [at, at + n), the first of them at `to`. Larger
-  // parts than kConvertBlock elements of f32 are not streamed. FinishStores
-  // ends a thread's parts.
+  // parts than kConvertBlock elements of f32 are not streamed. FinishStores,
+  // which costs nothing to speak of where nothing was, ends a thread's parts.
   template <typename Make>
   void WritePart(int64_t at, int64_t n, const Make& make) const {
     if (!streams_ || n * size_ > kPartBytes) {
@@ -65,7 +66,7 @@ class StreamedOutput {
       const int64_t n = std::min(most, end - at);
       WritePart(at, n, [&](void* to) { make(at, n, to); });
     }
-    if (streams_) FinishStores();
+    FinishStores();
   }
 
  private:

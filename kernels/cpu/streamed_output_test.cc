@@ -61,9 +61,9 @@ TEST_F(Streamed, Parts) {
   }
 }
 
-TEST_F(Streamed, AnOutputInPlaceIsNone) {
+TEST_F(Streamed, AsUsualItIsMadeInPlace) {
   alignas(64) float x[8] = {};
-  const StreamedOutput output(x, DType::kF32, 8, /*in_place=*/true);
+  const StreamedOutput output(x, DType::kF32, 8, /*as_usual=*/true);
   output.Write(0, 8, [&](int64_t, int64_t, void* to) { EXPECT_EQ(to, x); });
 }
 

@@ -92,6 +92,7 @@ struct HardSigmoidOp {
   }
 };
 struct HardSigmoidGradOp {
+  // The second argument's, or 0 (kernels/cpu/map.h).
   static constexpr bool kSelects = true;
   float slope;
   HT_HOST_DEVICE float operator()(float out, float grad) const {

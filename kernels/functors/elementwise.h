@@ -63,7 +63,6 @@ struct PreluByXOp {
   }
 };
 struct PreluByAlphaOp {
-  static constexpr bool kSelects = true;
   HT_HOST_DEVICE float operator()(float x, float) const {
     return x > 0.0f ? 0.0f : x;
   }
@@ -144,6 +143,7 @@ struct ClipOp {
 
 // ---- Gradients: (Out, OutGrad) or (X, OutGrad) -> XGrad.
 struct ReluGradOp {
+  // The second argument's, or 0 (kernels/cpu/map.h).
   static constexpr bool kSelects = true;
   HT_HOST_DEVICE float operator()(float out, float grad) const {
     return out <= 0.0f ? 0.0f : grad;
