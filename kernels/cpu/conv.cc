@@ -7,6 +7,7 @@
 
 #include "kernels/common/conv_shape.h"
 #include "kernels/common/dispatch.h"
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/conv_packed.h"
 #include "kernels/cpu/conv_reference.h"
 #include "kernels/cpu/conv_winograd.h"
@@ -231,6 +232,20 @@ Candidate OnlyWhere(const Candidate& candidate,
   return part;
 }
 
+bool OnednnIsAsWide(DType dtype) {
+  return (dtype == DType::kF32 && OnednnHasAvx512()) ||
+         (dtype == DType::kBF16 && OnednnHasBf16());
+}
+
+bool UsesAmx(DType dtype) { return dtype == DType::kBF16 && HasAmx(); }
+
+double FilterShare(const ConvOp& conv) {
+  const TensorDesc& made =
+      conv.computed == ConvResult::kResult ? conv.result_desc : conv.image_desc;
+  return static_cast<double>(conv.filter_desc.elements()) /
+         static_cast<double>(std::max<int64_t>(1, made.elements()));
+}
+
 bool IsDepthwise(const ConvOp& conv) {
   const ConvShape& shape = conv.shape;
   return shape.channels == 1 && shape.filters == 1 && shape.groups > 1 &&
@@ -285,6 +300,7 @@ void RegisterCpuConv(KernelRegistry& registry) {
   RegisterCpuConvTiles(registry);
   RegisterCpuConvLines(registry, /*before_onednn=*/true);
   RegisterCpuConvWinograd(registry);
+  RegisterCpuConvProduct(registry, /*before_onednn=*/true);
   RegisterCpuConvPacked(registry, /*before_onednn=*/true);
   RegisterCpuConvDepthwise(registry, /*before_onednn=*/true);
   for (const std::string conv : {"conv1d", "conv2d", "conv3d"}) {
@@ -298,7 +314,7 @@ void RegisterCpuConv(KernelRegistry& registry) {
   RegisterCpuConvPacked(registry, /*before_onednn=*/false);
   RegisterCpuConvDepthwise(registry, /*before_onednn=*/false);
   RegisterCpuConvLines(registry, /*before_onednn=*/false);
-  RegisterCpuConvProduct(registry);
+  RegisterCpuConvProduct(registry, /*before_onednn=*/false);
   RegisterCpuConvReference(registry);
 }
 

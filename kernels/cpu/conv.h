@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "graph/base/dtype_fwd.h"
 #include "kernels/common/conv_shape.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/kernel_registry.h"
@@ -27,10 +28,21 @@ OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at);
 // formats for filters of more than one element and more than one channel.
 std::vector<Candidate> ConvCandidates(const MakeOnednnSpec& make);
 
-// Before those where they support an op; and one of filters of one tap for tune
-// to choose.
-void RegisterCpuConvTiles(KernelRegistry& registry);    // conv_tiles.cc
-void RegisterCpuConvProduct(KernelRegistry& registry);  // conv_product.cc
+// Whether the library has instructions as wide as ours for the dtype, and
+// whether both have tiles (amx.h) for it.
+bool OnednnIsAsWide(DType dtype);
+bool UsesAmx(DType dtype);
+
+// Elements of the filter for each one that is made, of an image or a result:
+// where it is large, it takes long to bring the filter into a format of the
+// library's in every step.
+double FilterShare(const ConvOp& conv);
+
+// Before those where they support an op.
+void RegisterCpuConvTiles(KernelRegistry& registry);  // conv_tiles.cc
+// Of filters of one tap: before those where the filter's share is large, else
+// for tune to choose; conv_product.cc.
+void RegisterCpuConvProduct(KernelRegistry& registry, bool before_onednn);
 
 // The candidate for those of what it supports of which `holds` is true.
 Candidate OnlyWhere(const Candidate& candidate,

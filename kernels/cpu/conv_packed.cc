@@ -22,6 +22,7 @@
 #include "kernels/common/conv_shape.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/amx.h"
+#include "kernels/cpu/conv.h"
 #include "kernels/cpu/conv_phases.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
@@ -80,12 +81,18 @@ class PackedConv {
            conv.result_desc.dtype == DType::kBF16 && HasPairs();
   }
 
-  // Whether it is the gradient of an image that windows stride over: the
-  // library multiplies by zeros, or without AMX.
-  static bool IsStridedGradient(const BoundOp& op) {
+  // Whether it comes before the library: where that has no instructions as wide
+  // as ours, nor uses those of AMX for gradients of images that windows stride
+  // over, and multiplies f32 by zeros there; or where it would bring a filter
+  // into its format that is larger than what is made.
+  static bool IsFirst(const BoundOp& op, DType dtype) {
+    if (!OnednnIsAsWide(dtype)) return true;
     const ConvOp conv = ConvOp::Of(op);
+    const bool forward = conv.computed == ConvResult::kResult;
+    if (!forward && dtype == DType::kF32) return true;
+    if (!UsesAmx(dtype)) return FilterShare(conv) > 1;
     const auto& dims = conv.shape.volume;
-    return conv.computed != ConvResult::kResult &&
+    return !forward &&
            std::any_of(std::begin(dims), std::end(dims),
                        [](const ConvDim& dim) { return dim.stride > 1; });
   }
@@ -504,24 +511,13 @@ void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {
   const Candidate grad_filter = ConvGradFilterCandidate();
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
   for (const DType t : dtypes) {
-    // Where the library has instructions as wide as ours; those of AMX it does
-    // not use well for every gradient.
-    const bool is_level = (t == DType::kF32 && OnednnHasAvx512()) ||
-                          (t == DType::kBF16 && OnednnHasBf16());
-    if (before_onednn != is_level) {
-      registry.Add("conv2d", {t}, Layout::kChannelsLast, conv);
-    }
-    const bool is_low = is_level && t == DType::kBF16;
-    const bool splits = is_low && HasAmx();
-    if (splits || before_onednn != is_low) {
-      Candidate grad = conv;
-      if (splits) {
-        grad.supports = [before_onednn](const BoundOp& op) {
-          return PackedConv::IsStridedGradient(op) == before_onednn &&
-                 PackedConv::Supports(op);
-        };
-      }
-      registry.Add("conv2d_grad_input", {t}, Layout::kChannelsLast, grad);
+    for (const std::string op : {"conv2d", "conv2d_grad_input"}) {
+      Candidate part = conv;
+      part.supports = [t, before_onednn](const BoundOp& op) {
+        return PackedConv::IsFirst(op, t) == before_onednn &&
+               PackedConv::Supports(op);
+      };
+      registry.Add(op, {t}, Layout::kChannelsLast, part);
     }
     if (!before_onednn) continue;
     for (const DType made : dtypes) {

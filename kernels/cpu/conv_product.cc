@@ -63,13 +63,21 @@ OnednnSpec ConvProduct(const BoundOp& op) {
 
 }  // namespace
 
-void RegisterCpuConvProduct(KernelRegistry& registry) {
+void RegisterCpuConvProduct(KernelRegistry& registry, bool before_onednn) {
   const Candidate candidate =
       OnlyWhere(OnednnCandidate("product", ConvProduct), IsProduct);
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
   for (const DType t : dtypes) {
-    registry.Add("conv2d", {t}, Layout::kChannelsLast, candidate);
-    registry.Add("conv2d_grad_input", {t}, Layout::kChannelsLast, candidate);
+    const Candidate part =
+        OnlyWhere(candidate, [t, before_onednn](const ConvOp& conv) {
+          constexpr double kLargeShare = 0.5;
+          const bool is_faster = OnednnIsAsWide(t) && !UsesAmx(t) &&
+                                 FilterShare(conv) > kLargeShare;
+          return is_faster == before_onednn;
+        });
+    registry.Add("conv2d", {t}, Layout::kChannelsLast, part);
+    registry.Add("conv2d_grad_input", {t}, Layout::kChannelsLast, part);
+    if (before_onednn) continue;
     for (const DType made : dtypes) {
       registry.Add("conv2d_grad_filter", {t, made}, Layout::kChannelsLast,
                    candidate);

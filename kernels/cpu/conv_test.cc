@@ -2,6 +2,8 @@
 // eighths of small integers: every sum is exact in f32, so that whatever the
 // order of additions the result is the exact one, rounded once. Transforms of
 // six and of eight points alone round (winograd.h).
+#include "kernels/cpu/conv.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -476,6 +478,25 @@ TEST(Convolution, F16IsRoundedOnce) {
   run.In("Input", F16({1, 64, 1, 1}, input))
       .In("Filter", F16({1, 64, 1, 1}, Values(64, 1)));
   EXPECT_EQ(run.Value("Output"), 2080);  // 2079.5; alone each 0.5 vanishes
+}
+
+// Where oneDNN would bring a filter into a format of its own that is large
+// beside what is made, what multiplies it where it lies comes first.
+TEST(Convolution, LargeFiltersAreNotReordered) {
+  if (!OnednnIsAsWide(DType::kBF16) || UsesAmx(DType::kBF16)) GTEST_SKIP();
+  const auto candidate = [](int filters, int tap, int size) {
+    const Pair image = {1, 16, size, size}, filter = {filters, 16, tap, tap};
+    const Layout last = Layout::kChannelsLast;
+    KernelRun run("conv2d");
+    run.In("Input", {DType::kBF16, image, Values(Count(image)), last})
+        .In("Filter", {DType::kBF16, filter, Values(Count(filter)), last})
+        .Attr("paddings", Pair{tap / 2, tap / 2});
+    return run.CandidateName();
+  };
+  EXPECT_EQ(candidate(64, 1, 4), "product");
+  EXPECT_EQ(candidate(64, 1, 16), "onednn");
+  EXPECT_EQ(candidate(64, 3, 4), "packed");
+  EXPECT_EQ(candidate(32, 3, 13), "onednn");
 }
 
 }  // namespace

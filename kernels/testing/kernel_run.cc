@@ -145,6 +145,7 @@ struct KernelRun::State {
   BindContext context;
   int named_outputs = 0;
   std::string wanted;  // candidate; empty: the first
+  std::string chosen;
 
   std::unique_ptr<runtime::Device> device;
   std::unique_ptr<runtime::Stream> stream;
@@ -168,12 +169,13 @@ void KernelRun::State::Prepare() {
       std::make_unique<BoundOp>(block, block.op(*op), SymbolValues(), context);
   auto candidates = Kernels().Find(*bound);
   ASSERT_TRUE(candidates.ok()) << candidates.status();
-  const auto chosen = std::find_if(candidates->begin(), candidates->end(),
-                                   [this](const Candidate* c) {
-                                     return wanted.empty() || c->name == wanted;
-                                   });
-  ASSERT_NE(chosen, candidates->end()) << "no candidate " << wanted;
-  const Candidate& candidate = **chosen;
+  const auto found = std::find_if(candidates->begin(), candidates->end(),
+                                  [this](const Candidate* c) {
+                                    return wanted.empty() || c->name == wanted;
+                                  });
+  ASSERT_NE(found, candidates->end()) << "no candidate " << wanted;
+  const Candidate& candidate = **found;
+  chosen = candidate.name;
   device = runtime::MakeCpuDevice(0, context.threads);
   stream = *device->CreateStream("compute");
   if (candidate.workspace_bytes) {
@@ -253,6 +255,11 @@ KernelRun& KernelRun::World(int world_size) {
 KernelRun& KernelRun::Use(absl::string_view candidate) {
   state_->wanted = std::string(candidate);
   return *this;
+}
+
+std::string KernelRun::CandidateName() {
+  Run();
+  return state_->chosen;
 }
 
 void KernelRun::Run() {

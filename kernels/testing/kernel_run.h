@@ -84,6 +84,8 @@ class KernelRun {
   int64_t TensorBytes();
   // The stored bytes.
   std::string Bytes(absl::string_view slot, int member = 0);
+  // The name of the candidate that runs.
+  std::string CandidateName();
 
  private:
   struct State;
