@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "absl/base/attributes.h"
 #include "absl/types/span.h"
 #include "kernels/bound_op.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/lane_sums.h"
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/parallel_for.h"
@@ -46,8 +48,9 @@ class Channels {
     float* partial;
   };
 
-  // first[c], second[c] = the sums over channel c's elements of F::First(x,
-  // y, shift[c]) and F::Second(...). `y` has x's dtype and layout, or is null.
+  // first[c], second[c] = the sums over channel c's elements of what
+  // F::Terms(x, y, shift[c], &first, &second) makes, of numbers or of vectors
+  // of them. `y` has x's dtype and layout, or is null.
   template <typename F>
   void Sum(DType dtype, const void* x, const void* y, const float* shift,
            float* first, float* second, float* workspace, int threads) const {
@@ -59,9 +62,11 @@ class Channels {
   // The partial sums of several x of one dtype and layout with one y, of which
   // `y`(at, n, buffer, x) gives elements [at, at + n), in `buffer` or
   // elsewhere, or y.Lanes<T>(tile, room).At<Isa>(at, channel, x, to) a vector
-  // of a tile; each is asked for once. In `room` a tile's elements can be. `x`:
-  // those of the first of `summed`, of which there are at most two. CombineSums
-  // makes results of them.
+  // of a tile; each is asked for once. `x`: those of the first of `summed`, of
+  // which there are at most two. CombineSums makes results of them.
+  // Y::kTakesBlocks: tiles are at most a block, and `room` has room for one;
+  // else they are of more rows, with a part of the channels. Y::kStores: its
+  // Lanes store what they make at `g` + at, unless that is null.
   template <typename F, typename Y>
   void Reduce(DType dtype, absl::Span<const Summed> summed, const Y& y,
               int threads) const;
@@ -74,15 +79,16 @@ class Channels {
   void Moments(DType dtype, const void* x, float* mean, float* variance,
                float* workspace, int threads) const;
 
+  // Whole vectors of any instruction set.
+  static constexpr int64_t kLaneChannels = LowVector<Isa::kAvx512>::kSize;
+
   // A part of the tensor that lies in one piece: [rows][channels][inner] from
   // element `at` and from `channel` on, at most a block of elements.
   struct Tile {
     int64_t at, rows, channel, channels, inner;
     int64_t elements() const { return rows * channels * inner; }
     // Whether it is rows of whole vectors of channels.
-    bool IsLanes() const {
-      return inner == 1 && channels % LowVector<Isa::kAvx512>::kSize == 0;
-    }
+    bool IsLanes() const { return inner == 1 && channels % kLaneChannels == 0; }
   };
   // body(tile) for disjoint tiles that make up the tensor, on many threads.
   template <typename Body>
@@ -111,6 +117,7 @@ class Channels {
  private:
   // A y for Reduce: what lies in memory, or x.
   struct Loaded {
+    static constexpr bool kTakesBlocks = false, kStores = false;
     DType dtype;
     const void* y;
     const float* operator()(int64_t at, int64_t n, float* buffer,
@@ -119,11 +126,15 @@ class Channels {
     }
     template <typename T>
     struct LoadedLanes {
+      static constexpr bool kFetches = true;
       const T* y;
       template <Isa kIsa>
       void At(int64_t at, int64_t, const float* x, float* to) const {
         using Low = LowVector<kIsa>;
         y == nullptr ? Low::Store(x, to) : Low::Load(y + at, to);
+      }
+      ABSL_ATTRIBUTE_ALWAYS_INLINE void FetchAt(int64_t at, int64_t n) const {
+        if (y != nullptr) channels_internal::Fetch(y + at, n);
       }
     };
     template <typename T>
@@ -163,6 +174,9 @@ class Channels {
     return (channels_ + tile_channels_ - 1) / tile_channels_;
   }
 
+  // At least, of a tile of lanes, whose sums are read and written once for all.
+  static constexpr int64_t kLaneRows = 8;
+
   int64_t rows_ = 0, channels_ = 0, inner_ = 1;
   int64_t tile_rows_ = 1, tile_channels_ = 1, tile_inner_ = 1;
   int64_t rows_per_chunk_ = 1, chunks_ = 0;
@@ -170,9 +184,12 @@ class Channels {
 
 // For Channels::Sum: about a shift.
 struct Deviations {
-  static float First(float x, float, float shift) { return x - shift; }
-  static float Second(float x, float, float shift) {
-    return (x - shift) * (x - shift);
+  template <typename V>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Terms(const V& x, const V&,
+                                                 const V& shift, V* first,
+                                                 V* second) {
+    *first = x - shift;
+    *second = *first * *first;
   }
 };
 
@@ -191,62 +208,30 @@ void AddTile(const float* x, const float* y, const float* shift, int64_t rows,
       if (inner == 1) {
 #pragma GCC ivdep
         for (int64_t c = 0; c < channels; ++c) {
-          first[c] += F::First(xr[c], yr[c], shift[c]);
-          second[c] += F::Second(xr[c], yr[c], shift[c]);
+          float a, b;
+          F::Terms(xr[c], yr[c], shift[c], &a, &b);
+          first[c] += a;
+          second[c] += b;
         }
         continue;
       }
       for (int64_t c = 0; c < channels; ++c) {
         const float* xc = xr + c * inner;
         const float* yc = yr + c * inner;
-        const float s = shift[c];
+        const auto terms = [=, s = shift[c]](int64_t i) {
+          TwoSums made;
+          F::Terms(xc[i], yc[i], s, &made.first, &made.second);
+          return made;
+        };
         const TwoSums sums = SumsOf(
-            inner, [=](int64_t i) { return F::First(xc[i], yc[i], s); },
-            [=](int64_t i) { return F::Second(xc[i], yc[i], s); });
+            inner, [=](int64_t i) { return terms(i).first; },
+            [=](int64_t i) { return terms(i).second; });
         first[c] += sums.first;
         second[c] += sums.second;
       }
     }
   });
 }
-
-// Sums of whole vectors of channels of a tensor.
-template <typename F, typename T>
-struct LaneSums {
-  const T* x;
-  const float* shift;
-  float *first, *second;
-
-  template <typename Low>
-  void Add(int64_t c, const float* x_lanes, const float* y_lanes) const {
-#pragma GCC ivdep
-#pragma GCC unroll 1  // else it becomes no vector
-    for (int k = 0; k < Low::kSize; ++k) {
-      const float s = shift[c + k];
-      first[c + k] += F::First(x_lanes[k], y_lanes[k], s);
-      second[c + k] += F::Second(x_lanes[k], y_lanes[k], s);
-    }
-  }
-};
-
-// A vector's worth of them, near.
-template <typename Low, typename F, typename T>
-struct NearSums {
-  const LaneSums<F, T>& of;
-  int64_t c;
-  float shift[Low::kSize], first[Low::kSize], second[Low::kSize];
-
-  NearSums(const LaneSums<F, T>& of, int64_t c) : of(of), c(c) {
-    Low::Load(of.shift + c, shift);
-    Low::Load(of.first + c, first);
-    Low::Load(of.second + c, second);
-  }
-  LaneSums<F, T> Sums() { return {of.x, shift, first, second}; }
-  void Store() const {
-    Low::Store(first, of.first + c);
-    Low::Store(second, of.second + c);
-  }
-};
 
 template <typename F>
 void MapTile(const float* x, const float* y, float* out, int64_t rows,
@@ -277,7 +262,7 @@ void MapTile(const float* x, const float* y, float* out, int64_t rows,
 template <typename T, typename F>
 void MapLanes(const T* x, const T* y, T* out, int64_t rows, int64_t channel,
               int64_t channels, const F& f) {
-  ForIsa([=](auto isa) {
+  ForIsaOfCopy([=](auto isa) {
     using Low = LowVector<decltype(isa)::value>;
     constexpr int kSize = Low::kSize;
     for (int64_t r = 0; r < rows; ++r) {
@@ -334,10 +319,14 @@ void Channels::ReduceChunk(DType dtype, absl::Span<const Summed> summed,
     channels_internal::FirstRow(LoadBlock(dtype, of.x, at, n * inner, buffer),
                                 n, inner, first + 2 * plane);
   }
-  for (int64_t row = first_row; row < end_row; row += tile_rows_) {
+  const bool is_lanes = inner_ == 1 && n % kLaneChannels == 0;
+  const int64_t rows = is_lanes && !Y::kTakesBlocks
+                           ? std::max(tile_rows_, kLaneRows)
+                           : tile_rows_;
+  for (int64_t row = first_row; row < end_row; row += rows) {
     for (int64_t i = 0; i < inner_; i += tile_inner_) {
       const Tile tile = {(row * channels_ + channel) * inner_ + i,
-                         std::min(tile_rows_, end_row - row), channel, n,
+                         std::min(rows, end_row - row), channel, n,
                          std::min(tile_inner_, inner_ - i)};
       if (tile.IsLanes()) {
         DispatchType(FloatTypes(), dtype, [&](auto tag) {
@@ -378,10 +367,7 @@ void Channels::ReduceTile(DType dtype, absl::Span<const Summed> summed,
 template <typename F, typename T, typename Y>
 void Channels::ReduceLanes(absl::Span<const Summed> summed, const Y& y,
                            const Tile& tile, int64_t chunk) const {
-  constexpr int64_t kFewChannels = 32;
-  constexpr bool kFetches =
-      sizeof(T) < sizeof(float) && std::is_same<Y, Loaded>::value;
-  using Sums = channels_internal::LaneSums<F, T>;
+  using Sums = channels_internal::LaneSums<T>;
   const auto sums_of = [&](const Summed& of) {
     float* const first = of.partial + chunk * channels_ + tile.channel;
     float* const second = first + plane();
@@ -391,47 +377,30 @@ void Channels::ReduceLanes(absl::Span<const Summed> summed, const Y& y,
         second};
   };
   const Sums sums = sums_of(summed.front()), more = sums_of(summed.back());
-  const bool has_more = summed.size() > 1;
+  const bool is_two = summed.size() > 1;
+  const channels_internal::LaneRows rows = {tile.at, tile.channel, tile.rows,
+                                            tile.channels, channels_};
   alignas(64) T room[kConvertBlock];
-  ForIsa([=, lanes = y.template Lanes<T>(tile, room)](auto isa) {
+  ForIsaOfCopy([=, lanes = y.template Lanes<T>(tile, room)](auto isa) {
     constexpr Isa kIsa = decltype(isa)::value;
-    using Low = LowVector<kIsa>;
-    const auto add = [&](int64_t r, int64_t c, const Sums& to,
-                         const Sums& more_to, int64_t to_c) {
-      const int64_t i = r * tile.channels + c;
-      float x[Low::kSize], made[Low::kSize];
-      Low::Load(to.x + i, x);
-      lanes.template At<kIsa>(tile.at + i, tile.channel + c, x, made);
-      to.template Add<Low>(to_c, x, made);
-      if (!has_more) return;
-      Low::Load(more_to.x + i, x);
-      more_to.template Add<Low>(to_c, x, made);
+    const auto add = [&](const auto& ys) {
+      using channels_internal::AddLanes;
+      int64_t c = 0;
+      if (is_two) {
+        AddLanes<F, kIsa, 2, true>(sums, more, ys, rows, &c);
+        AddLanes<F, kIsa, 1, true>(sums, more, ys, rows, &c);
+      } else {
+        AddLanes<F, kIsa, 4, false>(sums, more, ys, rows, &c);
+        AddLanes<F, kIsa, 1, false>(sums, more, ys, rows, &c);
+      }
     };
-    // Sums of few channels wait for each other from row to row unless they stay
-    // in registers; of many, memory is read in order.
-    if (tile.channels > kFewChannels) {
-      for (int64_t r = 0; r < tile.rows; ++r) {
-        if constexpr (kFetches) {  // a stream alone waits at each page
-          constexpr int64_t kAhead = 2048, kLine = 32;  // elements
-          const T* const ahead = sums.x + r * tile.channels + kAhead;
-          for (int64_t c = 0; c < tile.channels; c += kLine) {
-            __builtin_prefetch(ahead + c);
-          }
-        }
-        for (int64_t c = 0; c < tile.channels; c += Low::kSize) {
-          add(r, c, sums, more, c);
-        }
+    if constexpr (Y::kStores) {
+      if (lanes.g != nullptr && rows.rows > 1) {
+        channels_internal::MakeLanes<kIsa>(sums.x, more.x, lanes, rows);
+        return add(channels_internal::MadeLanes<T>{lanes.g});
       }
-      return;
     }
-    for (int64_t c = 0; c < tile.channels; c += Low::kSize) {
-      channels_internal::NearSums<Low, F, T> near(sums, c), near_more(more, c);
-      for (int64_t r = 0; r < tile.rows; ++r) {
-        add(r, c, near.Sums(), near_more.Sums(), 0);
-      }
-      near.Store();
-      if (has_more) near_more.Store();
-    }
+    add(lanes);
   });
 }
 

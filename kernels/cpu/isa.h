@@ -89,6 +89,17 @@ inline void ForIsa(const Body& body) {
   ForIsa(HostIsa(), body);
 }
 
+// Likewise, for a body that is told its set and captures more than a few
+// addresses: it runs as a copy, whose captures stay in registers, while for all
+// that the compiler knows what it stores may change those that others see.
+template <typename Body>
+inline void ForIsaOfCopy(const Body& shared) {
+  ForIsa([&shared](auto isa) {
+    const Body body = shared;
+    body(isa);
+  });
+}
+
 // Likewise, for a body of vectors of eight (lanes.h), which gains nothing by
 // what AVX-512 has beyond AVX2.
 template <typename Body>

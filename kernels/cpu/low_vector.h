@@ -1,7 +1,8 @@
 // Vectors of f16 and bf16 to and from f32, by instruction set: LowVector<isa>;
 // of f32 as they are. Round: to what they would be had they been stored. For
 // bodies of ForIsa (isa.h) that are told theirs. All give the bits of
-// graph/base/half.h.
+// graph/base/half.h. StoreExact stores what need not be rounded, as it came
+// from Load or Round.
 #ifndef HALFTONE_KERNELS_CPU_LOW_VECTOR_H_
 #define HALFTONE_KERNELS_CPU_LOW_VECTOR_H_
 
@@ -32,6 +33,7 @@ struct FloatVector {
     std::memcpy(to, from, kSize * sizeof(float));
   }
   static void Round(float*, float) {}
+  static void StoreExact(const float* from, float* to) { Store(from, to); }
 };
 
 // Without such instructions: calls, as conversions that are inlined wherever
@@ -41,6 +43,7 @@ struct LowVector : FloatVector<8> {
   using FloatVector::Load;
   using FloatVector::Round;
   using FloatVector::Store;
+  using FloatVector::StoreExact;
   template <typename T>
   ABSL_ATTRIBUTE_NOINLINE static void Load(const T* from, float* to) {
     for (int i = 0; i < kSize; ++i) to[i] = static_cast<float>(from[i]);
@@ -53,6 +56,10 @@ struct LowVector : FloatVector<8> {
   ABSL_ATTRIBUTE_NOINLINE static void Round(float* x, T) {
     for (int i = 0; i < kSize; ++i) x[i] = static_cast<float>(T(x[i]));
   }
+  template <typename T>
+  static void StoreExact(const float* from, T* to) {
+    Store(from, to);
+  }
 };
 
 #ifdef HT_ISA_X86
@@ -62,6 +69,7 @@ struct LowVector<Isa::kAvx2> : FloatVector<8> {
   using FloatVector::Load;
   using FloatVector::Round;
   using FloatVector::Store;
+  using FloatVector::StoreExact;
   HT_TARGET_AVX2 static void Load(const half* from, float* to) {
     _mm256_storeu_ps(to, _mm256_cvtph_ps(Bits(from)));
   }
@@ -77,9 +85,15 @@ struct LowVector<Isa::kAvx2> : FloatVector<8> {
   HT_TARGET_AVX2 static void Store(const float* from, bfloat16* to) {
     __m256i rounded;
     ToHighBits(from, &rounded);
-    const __m128i packed = _mm_packus_epi32(
-        _mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), packed);
+    Pack(&rounded, to);
+  }
+  HT_TARGET_AVX2 static void StoreExact(const float* from, half* to) {
+    Store(from, to);
+  }
+  HT_TARGET_AVX2 static void StoreExact(const float* from, bfloat16* to) {
+    const __m256i high =
+        _mm256_srli_epi32(_mm256_castps_si256(_mm256_loadu_ps(from)), 16);
+    Pack(&high, to);
   }
   HT_TARGET_AVX2 static void Round(float* x, half) {
     const __m128i bits =
@@ -106,6 +120,12 @@ struct LowVector<Isa::kAvx2> : FloatVector<8> {
     const __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
     *to = _mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(nan));
   }
+  // Their lower 16 bits.
+  HT_TARGET_AVX2 static void Pack(const __m256i* lanes, bfloat16* to) {
+    const __m128i packed = _mm_packus_epi32(
+        _mm256_castsi256_si128(*lanes), _mm256_extracti128_si256(*lanes, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), packed);
+  }
   template <typename T>
   HT_TARGET_AVX2 static __m128i Bits(const T* from) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
@@ -117,6 +137,7 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
   using FloatVector::Load;
   using FloatVector::Round;
   using FloatVector::Store;
+  using FloatVector::StoreExact;
   // The zero-masked forms: GCC 12 takes the plain ones' undefined pass-through
   // operand for an uninitialised variable.
   static constexpr __mmask16 kAll = 0xffff;
@@ -149,10 +170,14 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
     }
     __m512i rounded;
     RoundHigh(from, &rounded);
-    const __m512i packed =
-        _mm512_maskz_permutexvar_epi16(0xffffffff, Upper(), rounded);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                        __builtin_shufflevector(packed, packed, 0, 1, 2, 3));
+    Pack(&rounded, to);
+  }
+  HT_TARGET_AVX512 static void StoreExact(const float* from, half* to) {
+    Store(from, to);
+  }
+  HT_TARGET_AVX512 static void StoreExact(const float* from, bfloat16* to) {
+    const __m512i lanes = _mm512_castps_si512(_mm512_loadu_ps(from));
+    Pack(&lanes, to);
   }
   HT_TARGET_AVX512 static void Round(float* x, half) {
     const __m256i bits = _mm512_maskz_cvtps_ph(kAll, _mm512_loadu_ps(x),
@@ -179,6 +204,13 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
     rounded =
         _mm512_mask_add_epi32(rounded, odd, bits, _mm512_set1_epi32(0x8000));
     *to = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+  }
+  // Their upper 16 bits.
+  HT_TARGET_AVX512 static void Pack(const __m512i* lanes, bfloat16* to) {
+    const __m512i packed =
+        _mm512_maskz_permutexvar_epi16(0xffffffff, Upper(), *lanes);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        __builtin_shufflevector(packed, packed, 0, 1, 2, 3));
   }
   // Of 16-bit places: the first 16 in both halves of lanes, or the upper
   // halves.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "absl/base/attributes.h"
 #include "kernels/common/norm_fusions.h"
 #include "kernels/cpu/channels.h"
 #include "kernels/functors/elementwise.h"
@@ -44,10 +45,13 @@ struct NormalizeMap {
 
 // For Channels::Sum about the mean: sums of y_grad * (x - mean) and y_grad.
 struct NormGradSums {
-  static float First(float x, float y_grad, float mean) {
-    return y_grad * (x - mean);
+  template <typename V>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Terms(const V& x, const V& y_grad,
+                                                 const V& mean, V* first,
+                                                 V* second) {
+    *first = y_grad * (x - mean);
+    *second = y_grad;
   }
-  static float Second(float, float y_grad, float) { return y_grad; }
 };
 
 // For Channels::Map: a * y_grad + b * (x - mean) + c.

@@ -79,7 +79,7 @@ struct NormElementwiseKernel {
     const bool adds_norm = at.norms.size() > 1, relu = at.relu;
     const NormalizeMap norm = maps[0].From(tile.channel);
     const NormalizeMap y_norm = adds_norm ? maps[1].From(tile.channel) : norm;
-    ForIsa([=](auto isa) {
+    ForIsaOfCopy([=](auto isa) {
       using Low = LowVector<decltype(isa)::value>;
       using Relu = ReluLanes<decltype(isa)::value>;
       constexpr int kSize = Low::kSize;
@@ -99,7 +99,7 @@ struct NormElementwiseKernel {
           const typename Relu::Bits made = Relu::Make(sum);
           std::memcpy(bits + i / 8, &made, sizeof(made));
         }
-        Low::Store(sum, out + i);
+        Low::StoreExact(sum, out + i);
         c = c + kSize == tile.channels ? 0 : c + kSize;
       }
     });
@@ -187,6 +187,8 @@ struct ReluGradNormKernel {
  private:
   // The g that is made, for Channels::Reduce.
   struct Grad {
+    // With more it would leave the first-level cache between its two passes.
+    static constexpr bool kTakesBlocks = true, kStores = true;
     const ReluGradNormKernel& kernel;
     const Buffers& buffers;
     NormalizeMap again;
@@ -198,6 +200,7 @@ struct ReluGradNormKernel {
 
     template <typename T>
     struct GradLanes {
+      static constexpr bool kFetches = false;
       const T *a, *b;  // b null: nothing is added
       // What the relu made, or its bits; neither: it is made again.
       const T* relu = nullptr;
@@ -227,7 +230,7 @@ struct ReluGradNormKernel {
           passes = Relu::Make(other);
         }
         Relu::Apply(passes, to);
-        if (g != nullptr) Low::Store(to, g + at);
+        if (g != nullptr) Low::StoreExact(to, g + at);
       }
     };
     template <typename T>

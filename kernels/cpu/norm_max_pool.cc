@@ -172,6 +172,7 @@ class MaxPoolGradNorm {
  private:
   // For Channels::Reduce.
   struct Grad {
+    static constexpr bool kTakesBlocks = true, kStores = false;
     const MaxPoolGradNorm& kernel;
     const Buffers& buffers;
 
@@ -189,6 +190,7 @@ class MaxPoolGradNorm {
     // Of a tile that begins at `first`.
     template <typename T>
     struct TileLanes {
+      static constexpr bool kFetches = false;
       const T* made;
       int64_t first;
 

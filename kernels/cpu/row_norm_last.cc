@@ -22,6 +22,8 @@ const float* InOrNull(const Buffers& buffers, int i) {
 
 // The other operand of Channels::Reduce, of any dtype.
 struct Operand {
+  static constexpr bool kTakesBlocks = false, kStores = false;
+  static constexpr bool kFetches = false;
   DType dtype;
   const void* data;
 
