@@ -237,7 +237,42 @@ class GradFilterKernel {
                           PackedRow(chunk, i) * row_floats()};
       }
       Pack(buffers, chunk, task);
-      Multiply(chunk, task);
+      ReadAhead ahead = Behind(buffers, task, end, end_line);
+      Multiply(chunk, task, &ahead);
+    }
+  }
+
+  // What the next chunk packs, where a task takes whole pixels, so that it lies
+  // in a few pieces.
+  ReadAhead Behind(const Buffers& buffers, const Task& task, int64_t begin,
+                   int64_t end_line) const {
+    ReadAhead ahead;
+    const int64_t end = std::min(end_line, begin + chunk_);
+    if (begin < end && task.end_panel - task.first_panel == panels()) {
+      const ConvDim &h = height_.dim, &w = width_.dim;
+      const int64_t line = w.image * channels();
+      AddLines(conv_.image_desc.dtype, buffers.inputs[conv_.image], begin, end,
+               h.image * line, h.stride * line, &ahead);
+      const int64_t made = w.result * filters();
+      AddLines(conv_.result_desc.dtype, buffers.inputs[conv_.result], begin,
+               end, h.result * made, made, &ahead);
+    }
+    return ahead;
+  }
+  // Lines [begin, end) of OutputGrad or what they see of Input, of samples of
+  // `size` elements.
+  void AddLines(DType dtype, const void* tensor, int64_t begin, int64_t end,
+                int64_t size, int64_t line, ReadAhead* ahead) const {
+    const int64_t height = height_.dim.result;
+    while (begin < end) {
+      const int64_t sample = begin / height, first = begin % height;
+      const int64_t n = std::min(height - first, end - begin);
+      const PixelRows rows =
+          RowsOf(dtype, tensor, sample, size, first * line, /*stride=*/0);
+      for (const void* data : {rows.data, rows.second}) {
+        if (data != nullptr) ahead->Add(data, n * line * SizeOf(dtype));
+      }
+      begin += n;
     }
   }
 
@@ -336,13 +371,13 @@ class GradFilterKernel {
 
   // Panels, tap and block of filters after each other: panels stay in the
   // first-level cache for all filters.
-  void Multiply(const Chunk& chunk, const Task& task) const {
+  void Multiply(const Chunk& chunk, const Task& task, ReadAhead* ahead) const {
     const int64_t block = kBlockTiles * tile_rows_, together = PanelsAtOnce();
     for (int64_t p = task.first_panel; p < task.end_panel; p += together) {
       const int64_t n = std::min(together, task.end_panel - p);
       for (int64_t tap = 0; tap < taps(); ++tap) {
         for (int64_t f = 0; f < filters(); f += block) {
-          MultiplyBlock(chunk, task, {p, n}, tap, f);
+          MultiplyBlock(chunk, task, {p, n}, tap, f, ahead);
         }
       }
     }
@@ -352,7 +387,7 @@ class GradFilterKernel {
     int64_t first, count;
   };
   void MultiplyBlock(const Chunk& chunk, const Task& task, PanelRange panels,
-                     int64_t tap, int64_t filter) const {
+                     int64_t tap, int64_t filter, ReadAhead* ahead) const {
     const ConvDim &h = height_.dim, &w = width_.dim;
     const int64_t seen = (tap / w.filter * h.dilation) * row_floats() +
                          (tap % w.filter * w.dilation) * kPanel;
@@ -360,6 +395,7 @@ class GradFilterKernel {
     product.rows = std::min(kBlockTiles * tile_rows_, filters() - filter);
     product.panels = panels.count;
     product.pairs = pairs_;
+    product.ahead = ahead;
     // Lines of one tap follow each other: one long line.
     const int64_t lines = chunk.end - chunk.begin;
     product.parts = absl::MakeConstSpan(task.depths, taps() == 1 ? 1 : lines);

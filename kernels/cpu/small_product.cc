@@ -88,9 +88,10 @@ struct Tiles {
   int64_t count, step;
 };
 
-// Tiles of `kRows` rows of `kPanels` panels, each all in registers.
+// Tiles of `kRows` rows of `kPanels` panels, each all in registers. `kAhead`:
+// what p.ahead has comes near, a cache line with each column.
 template <typename Vector, Product kProduct, int kRows, int kPanels,
-          typename LeftSteps>
+          bool kAhead, typename LeftSteps>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyTiles(
     const PartsProduct& p, const Tiles& tiles, const float* left_at,
     LeftSteps steps, const float* right_at, const Result& to) {
@@ -111,6 +112,11 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyTiles(
         sums[r][v] = to.add ? *reinterpret_cast<const Vector*>(from) : Vector{};
       }
     }
+    const char* ahead = nullptr;
+    if constexpr (kAhead) {
+      ahead = p.ahead->Take(depth * static_cast<int64_t>(parts.size()));
+    }
+    const int64_t ahead_step = ahead == nullptr ? 0 : ReadAhead::kLine;
     for (const DepthPart& part : parts) {
       const float* left = left_at + part.left;
       const float* right = right_at + part.right;
@@ -127,6 +133,10 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyTiles(
         }
         left += steps.column;
         right += right_step;
+        if constexpr (kAhead) {
+          __builtin_prefetch(ahead, /*rw=*/0, ReadAhead::kSecondLevel);
+          ahead += ahead_step;
+        }
       }
     }
 #pragma GCC unroll 16
@@ -149,33 +159,36 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyTiles(
 struct Avx512 {
   static constexpr int kRows = 12, kPanels = 2;
   static constexpr Product kFloats = Product::kFusedFloats;
-  template <Product kProduct, int kRowsOf, int kPanelsOf, typename LeftSteps>
+  template <Product kProduct, int kRowsOf, int kPanelsOf, bool kAhead,
+            typename LeftSteps>
   HT_TARGET_AVX512 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void
   Run(const PartsProduct& p, const Tiles& tiles, const float* left,
       LeftSteps steps, const float* right, const Result& to) {
-    MultiplyTiles<WideVector<16>, kProduct, kRowsOf, kPanelsOf>(
+    MultiplyTiles<WideVector<16>, kProduct, kRowsOf, kPanelsOf, kAhead>(
         p, tiles, left, steps, right, to);
   }
 };
 struct Avx2 {
   static constexpr int kRows = 6, kPanels = 1;
   static constexpr Product kFloats = Product::kFusedFloats;
-  template <Product kProduct, int kRowsOf, int kPanelsOf, typename LeftSteps>
+  template <Product kProduct, int kRowsOf, int kPanelsOf, bool kAhead,
+            typename LeftSteps>
   HT_TARGET_AVX2 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void
   Run(const PartsProduct& p, const Tiles& tiles, const float* left,
       LeftSteps steps, const float* right, const Result& to) {
-    MultiplyTiles<WideVector<8>, kProduct, kRowsOf, kPanelsOf>(
+    MultiplyTiles<WideVector<8>, kProduct, kRowsOf, kPanelsOf, kAhead>(
         p, tiles, left, steps, right, to);
   }
 };
 struct Baseline {
   static constexpr int kRows = 3, kPanels = 1;
   static constexpr Product kFloats = Product::kFloats;
-  template <Product kProduct, int kRowsOf, int kPanelsOf, typename LeftSteps>
+  template <Product kProduct, int kRowsOf, int kPanelsOf, bool kAhead,
+            typename LeftSteps>
   __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void Run(
       const PartsProduct& p, const Tiles& tiles, const float* left,
       LeftSteps steps, const float* right, const Result& to) {
-    MultiplyTiles<WideVector<4>, kProduct, kRowsOf, kPanelsOf>(
+    MultiplyTiles<WideVector<4>, kProduct, kRowsOf, kPanelsOf, kAhead>(
         p, tiles, left, steps, right, to);
   }
 };
@@ -187,8 +200,8 @@ void MultiplyRows(int64_t rows, const PartsProduct& p, const Tiles& tiles,
                   const float* left, LeftSteps steps, const float* right,
                   const Result& to) {
   if (rows == kRows) {
-    Set::template Run<kProduct, kRows, kPanels>(p, tiles, left, steps, right,
-                                                to);
+    Set::template Run<kProduct, kRows, kPanels, false>(p, tiles, left, steps,
+                                                       right, to);
   } else if constexpr (kRows > 1) {
     MultiplyRows<Set, kProduct, kRows - 1, kPanels>(rows, p, tiles, left, steps,
                                                     right, to);
@@ -201,16 +214,26 @@ template <typename Set, Product kProduct, int kPanels>
 void MultiplyPanels(const PartsProduct& p, const float* right, Result to) {
   constexpr int kRows = Set::kRows;
   const float* left = p.left.data;
+  const auto step = [&](int64_t rows, const Tiles& tiles) {
+    left += tiles.count * tiles.step;
+    to.data += tiles.count * rows * to.stride;
+  };
   const auto run = [&](int64_t rows, const Tiles& tiles, auto steps) {
     if (tiles.count <= 0) return;
     MultiplyRows<Set, kProduct, kRows, kPanels>(rows, p, tiles, left, steps,
                                                 right, to);
-    left += tiles.count * tiles.step;
-    to.data += tiles.count * rows * to.stride;
+    step(rows, tiles);
   };
   if (p.tile_stride > 0) {
     const TileSteps<kRows> steps;
-    run(kRows, {p.rows / kRows, p.tile_stride}, steps);
+    const Tiles whole = {p.rows / kRows, p.tile_stride};
+    if (p.ahead == nullptr) {
+      run(kRows, whole, steps);
+    } else {
+      Set::template Run<kProduct, kRows, kPanels, true>(p, whole, left, steps,
+                                                        right, to);
+      step(kRows, whole);
+    }
     return run(p.rows % kRows, {p.rows % kRows > 0 ? 1 : 0, 0}, steps);
   }
   const Steps steps = {p.left.stride, p.left.column_stride};

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "kernels/cpu/read_ahead.h"
 
 namespace halftone {
 namespace kernels {
@@ -108,6 +109,9 @@ struct PartsProduct {
   bool blocks = false;
   Panels right;
   bool pairs = false;
+  // What comes near meanwhile, as long as whole tiles are multiplied; null:
+  // nothing.
+  ReadAhead* ahead = nullptr;
 };
 void Multiply(const PartsProduct& product, bool add, float* out,
               int64_t out_stride);

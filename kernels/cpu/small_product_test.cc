@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/amx.h"
 #include "kernels/cpu/pack_rows.h"
+#include "kernels/cpu/read_ahead.h"
 #include "kernels/testing/kernel_run.h"
 
 namespace halftone {
@@ -207,7 +208,28 @@ TEST(SmallProduct, TilesAndPartsOfTheDepth) {
         ASSERT_EQ(out[r * kColumns + c], sum) << rows << " " << r;
       }
     }
+    ReadAhead ahead;
+    ahead.Add(x.data(), static_cast<int64_t>(x.size() * sizeof(float)));
+    product.ahead = &ahead;
+    std::vector<float> again(rows * kColumns);
+    Multiply(product, /*add=*/false, again.data(), kColumns);
+    EXPECT_EQ(again, out) << rows;
   }
+}
+
+TEST(ReadAhead, TakesWhatLiesInAPiece) {
+  const std::vector<char> memory(10 * ReadAhead::kLine);
+  const char* const at = memory.data();
+  ReadAhead ahead;
+  EXPECT_EQ(ahead.Take(1), nullptr);
+  ahead.Add(at, 5 * ReadAhead::kLine + 1);
+  ahead.Add(at + 6 * ReadAhead::kLine, 4 * ReadAhead::kLine);
+  EXPECT_EQ(ahead.Take(3), at);
+  EXPECT_EQ(ahead.Take(2), at + 3 * ReadAhead::kLine);
+  EXPECT_EQ(ahead.Take(2), nullptr) << "of a rest";
+  EXPECT_EQ(ahead.Take(4), at + 6 * ReadAhead::kLine);
+  EXPECT_EQ(ahead.Take(1), nullptr);
+  EXPECT_EQ(ahead.Take(1), nullptr);
 }
 
 TEST(SmallProduct, NoDepthIsZeros) {
