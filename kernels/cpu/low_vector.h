@@ -2,7 +2,7 @@
 // of f32 as they are. Round: to what they would be had they been stored. For
 // bodies of ForIsa (isa.h) that are told theirs. All give the bits of
 // graph/base/half.h. StoreExact stores what need not be rounded, as it came
-// from Load or Round.
+// from Load or Round; IsAny says whether one of a vector's numbers is not 0.
 #ifndef HALFTONE_KERNELS_CPU_LOW_VECTOR_H_
 #define HALFTONE_KERNELS_CPU_LOW_VECTOR_H_
 
@@ -34,6 +34,11 @@ struct FloatVector {
   }
   static void Round(float*, float) {}
   static void StoreExact(const float* from, float* to) { Store(from, to); }
+  static bool IsAny(const int32_t* x) {
+    int32_t any = 0;
+    for (int i = 0; i < kSize; ++i) any |= x[i];
+    return any != 0;
+  }
 };
 
 // Without such instructions: calls, as conversions that are inlined wherever
@@ -142,6 +147,11 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
   // operand for an uninitialised variable.
   static constexpr __mmask16 kAll = 0xffff;
 
+  // In fewer steps than by halves.
+  HT_TARGET_AVX512 static bool IsAny(const int32_t* x) {
+    const __m512i lanes = _mm512_loadu_si512(x);
+    return _mm512_test_epi32_mask(lanes, lanes) != 0;
+  }
   HT_TARGET_AVX512 static void Load(const half* from, float* to) {
     _mm512_storeu_ps(to, _mm512_maskz_cvtph_ps(kAll, Bits(from)));
   }

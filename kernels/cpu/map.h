@@ -124,22 +124,25 @@ inline void MapVector(const F& f, T* out, const X*... x) {
   float in[sizeof...(X)][kSize], made[kSize];
   int k = 0;
   (Low::Load(x, in[k++]), ...);
-  const auto apply = [&](const auto& g) {
+  const auto apply = [&](const auto& g, auto* to) {
 #pragma GCC ivdep
 #pragma GCC unroll 1  // else it becomes no vector
     for (int i = 0; i < kSize; ++i) {
       if constexpr (sizeof...(X) == 1) {
-        made[i] = g(in[0][i]);
+        to[i] = g(in[0][i]);
       } else {
-        made[i] = g(in[0][i], in[1][i]);
+        to[i] = g(in[0][i], in[1][i]);
       }
     }
   };
-  if constexpr (sizeof...(X) == 1) {
-    ApplyNear(f, apply, kSize, in[0]);
-  } else {
-    ApplyNear(f, apply, kSize, in[0], in[1]);
+  bool is_far = true;
+  if constexpr (HasNear<F>::value) {
+    int32_t far[kSize];
+    apply([&](auto... v) { return f.IsNear(v...) ? 0 : 1; }, far);
+    is_far = Low::IsAny(far);
+    if (!is_far) apply([&](auto... v) { return f.Near(v...); }, made);
   }
+  if (is_far) apply(f, made);
   Low::Store(made, out);
 }
 template <typename Low, typename T, typename F, typename... X>
