@@ -65,8 +65,9 @@ class Channels {
   // of a tile; each is asked for once. `x`: those of the first of `summed`, of
   // which there are at most two. CombineSums makes results of them.
   // Y::kTakesBlocks: tiles are at most a block, and `room` has room for one;
-  // else they are of more rows, with a part of the channels. Y::kStores: its
-  // Lanes store what they make at `g` + at, unless that is null.
+  // else they are of more rows, with a part of the channels. Y::kInOrder: a row
+  // comes after the other, as more streams than x and y, or what is stored, go
+  // faster in order than sums do near.
   template <typename F, typename Y>
   void Reduce(DType dtype, absl::Span<const Summed> summed, const Y& y,
               int threads) const;
@@ -117,7 +118,7 @@ class Channels {
  private:
   // A y for Reduce: what lies in memory, or x.
   struct Loaded {
-    static constexpr bool kTakesBlocks = false, kStores = false;
+    static constexpr bool kTakesBlocks = false, kInOrder = false;
     DType dtype;
     const void* y;
     const float* operator()(int64_t at, int64_t n, float* buffer,
@@ -378,29 +379,30 @@ void Channels::ReduceLanes(absl::Span<const Summed> summed, const Y& y,
   };
   const Sums sums = sums_of(summed.front()), more = sums_of(summed.back());
   const bool is_two = summed.size() > 1;
-  const channels_internal::LaneRows rows = {tile.at, tile.channel, tile.rows,
-                                            tile.channels, channels_};
+  const channels_internal::LaneRows all = {
+      tile.at, tile.channel, tile.channels, channels_, 0, tile.rows};
   alignas(64) T room[kConvertBlock];
   ForIsaOfCopy([=, lanes = y.template Lanes<T>(tile, room)](auto isa) {
     constexpr Isa kIsa = decltype(isa)::value;
-    const auto add = [&](const auto& ys) {
+    const auto add = [&](const channels_internal::LaneRows& rows) {
       using channels_internal::AddLanes;
       int64_t c = 0;
       if (is_two) {
-        AddLanes<F, kIsa, 2, true>(sums, more, ys, rows, &c);
-        AddLanes<F, kIsa, 1, true>(sums, more, ys, rows, &c);
+        AddLanes<F, kIsa, 2, true>(sums, more, lanes, rows, &c);
+        AddLanes<F, kIsa, 1, true>(sums, more, lanes, rows, &c);
       } else {
-        AddLanes<F, kIsa, 4, false>(sums, more, ys, rows, &c);
-        AddLanes<F, kIsa, 1, false>(sums, more, ys, rows, &c);
+        AddLanes<F, kIsa, 4, false>(sums, more, lanes, rows, &c);
+        AddLanes<F, kIsa, 1, false>(sums, more, lanes, rows, &c);
       }
     };
-    if constexpr (Y::kStores) {
-      if (lanes.g != nullptr && rows.rows > 1) {
-        channels_internal::MakeLanes<kIsa>(sums.x, more.x, lanes, rows);
-        return add(channels_internal::MadeLanes<T>{lanes.g});
+    if constexpr (Y::kInOrder) {
+      for (auto row = all; row.first < all.end; ++row.first) {
+        row.end = row.first + 1;
+        add(row);
       }
+    } else {
+      add(all);
     }
-    add(lanes);
   });
 }
 

@@ -63,16 +63,16 @@ struct NearSums {
   }
 };
 
-// Rows of some channels of a tensor, `stride` elements apart, from element `at`
-// and channel `channel` on.
+// Rows [first, end) of some channels of a tensor, `stride` elements apart; the
+// first of all begins at element `at` and channel `channel`.
 struct LaneRows {
-  int64_t at, channel, rows, channels, stride;
+  int64_t at, channel, channels, stride, first, end;
 };
 
 // Adds kVectors vectors of a row after the other, from channel `c` on, and then
 // the next ones, as long as there are so many: of one tensor, or of two with
-// the same y. As memory is read by columns, the rows behind these are brought
-// near in the order in which they lie.
+// the same y. As memory is read by columns, Lanes::kFetches has the rows behind
+// these brought near in the order in which they lie.
 template <typename F, Isa kIsa, int kVectors, bool kTwo, typename T,
           typename Lanes>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddLanes(const LaneSums<T>& sums,
@@ -83,12 +83,12 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddLanes(const LaneSums<T>& sums,
   using Low = LowVector<kIsa>;
   constexpr int64_t kStep = kVectors * Low::kSize;
   int64_t c = *channel;
-  int64_t next = in.rows * in.stride, next_c = 0;
+  int64_t next = in.end * in.stride, next_c = 0;
   for (; c + kStep <= in.channels; c += kStep) {
     NearSums<F, Low, kVectors> near, near_more;
     near.Load(sums, c);
     if constexpr (kTwo) near_more.Load(more, c);
-    for (int64_t r = 0; r < in.rows; ++r) {
+    for (int64_t r = in.first; r < in.end; ++r) {
       const int64_t i = r * in.stride + c;
       if constexpr (Lanes::kFetches) {
         Fetch(sums.x + next + next_c, kStep);
@@ -118,35 +118,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddLanes(const LaneSums<T>& sums,
   }
   *channel = c;
 }
-
-// Makes what `lanes` store of those rows, in order; what the sums over them
-// read comes near.
-template <Isa kIsa, typename T, typename Lanes>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MakeLanes(const T* x, const T* more,
-                                                   const Lanes& lanes,
-                                                   const LaneRows& in) {
-  using Low = LowVector<kIsa>;
-  for (int64_t r = 0; r < in.rows; ++r) {
-    for (int64_t c = 0; c < in.channels; c += Low::kSize) {
-      const int64_t i = r * in.stride + c;
-      float x_lanes[Low::kSize], made[Low::kSize];
-      Low::Load(x + i, x_lanes);
-      __builtin_prefetch(more + i);
-      lanes.template At<kIsa>(in.at + i, in.channel + c, x_lanes, made);
-    }
-  }
-}
-
-// What was made.
-template <typename T>
-struct MadeLanes {
-  static constexpr bool kFetches = false;
-  const T* g;
-  template <Isa kIsa>
-  void At(int64_t at, int64_t, const float*, float* to) const {
-    LowVector<kIsa>::Load(g + at, to);
-  }
-};
 
 }  // namespace channels_internal
 }  // namespace kernels

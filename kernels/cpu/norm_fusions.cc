@@ -187,8 +187,7 @@ struct ReluGradNormKernel {
  private:
   // The g that is made, for Channels::Reduce.
   struct Grad {
-    // With more it would leave the first-level cache between its two passes.
-    static constexpr bool kTakesBlocks = true, kStores = true;
+    static constexpr bool kTakesBlocks = false, kInOrder = true;
     const ReluGradNormKernel& kernel;
     const Buffers& buffers;
     NormalizeMap again;

@@ -172,7 +172,7 @@ class MaxPoolGradNorm {
  private:
   // For Channels::Reduce.
   struct Grad {
-    static constexpr bool kTakesBlocks = true, kStores = false;
+    static constexpr bool kTakesBlocks = true, kInOrder = false;
     const MaxPoolGradNorm& kernel;
     const Buffers& buffers;
 

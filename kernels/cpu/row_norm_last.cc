@@ -22,7 +22,7 @@ const float* InOrNull(const Buffers& buffers, int i) {
 
 // The other operand of Channels::Reduce, of any dtype.
 struct Operand {
-  static constexpr bool kTakesBlocks = false, kStores = false;
+  static constexpr bool kTakesBlocks = false, kInOrder = false;
   static constexpr bool kFetches = false;
   DType dtype;
   const void* data;
