@@ -395,13 +395,12 @@ void Channels::ReduceLanes(absl::Span<const Summed> summed, const Y& y,
         AddLanes<F, kIsa, 1, false>(sums, more, lanes, rows, &c);
       }
     };
-    if constexpr (Y::kInOrder) {
-      for (auto row = all; row.first < all.end; ++row.first) {
-        row.end = row.first + 1;
-        add(row);
-      }
-    } else {
-      add(all);
+    // Where the sums are those of all channels, all go in order anyway.
+    const int64_t together = (is_two ? 2 : 4) * LowVector<kIsa>::kSize;
+    if (!Y::kInOrder || tile.channels <= together) return add(all);
+    for (auto row = all; row.first < all.end; ++row.first) {
+      row.end = row.first + 1;
+      add(row);
     }
   });
 }
