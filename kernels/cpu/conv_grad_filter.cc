@@ -250,27 +250,33 @@ class GradFilterKernel {
     const int64_t end = std::min(end_line, begin + chunk_);
     if (begin < end && task.end_panel - task.first_panel == panels()) {
       const ConvDim &h = height_.dim, &w = width_.dim;
-      const int64_t line = w.image * channels();
+      const int64_t line = w.image * channels(), made = w.result * filters();
       AddLines(conv_.image_desc.dtype, buffers.inputs[conv_.image], begin, end,
-               h.image * line, h.stride * line, &ahead);
-      const int64_t made = w.result * filters();
+               {h.image * line, h.stride * line,
+                std::min(h.stride, h.filter) * line},
+               &ahead);
       AddLines(conv_.result_desc.dtype, buffers.inputs[conv_.result], begin,
-               end, h.result * made, made, &ahead);
+               end, {h.result * made, made, made}, &ahead);
     }
     return ahead;
   }
-  // Lines [begin, end) of OutputGrad or what they see of Input, of samples of
-  // `size` elements.
+  // Elements of a sample, from a line of OutputGrad, or what it sees, to the
+  // next, and what of them is read.
+  struct Lines {
+    int64_t sample, step, read;
+  };
+  // Lines [begin, end).
   void AddLines(DType dtype, const void* tensor, int64_t begin, int64_t end,
-                int64_t size, int64_t line, ReadAhead* ahead) const {
+                const Lines& lines, ReadAhead* ahead) const {
     const int64_t height = height_.dim.result;
+    const bool in_a_piece = lines.read == lines.step;
     while (begin < end) {
       const int64_t sample = begin / height, first = begin % height;
-      const int64_t n = std::min(height - first, end - begin);
-      const PixelRows rows =
-          RowsOf(dtype, tensor, sample, size, first * line, /*stride=*/0);
+      const int64_t n = in_a_piece ? std::min(height - first, end - begin) : 1;
+      const PixelRows rows = RowsOf(dtype, tensor, sample, lines.sample,
+                                    first * lines.step, /*stride=*/0);
       for (const void* data : {rows.data, rows.second}) {
-        if (data != nullptr) ahead->Add(data, n * line * SizeOf(dtype));
+        if (data != nullptr) ahead->Add(data, n * lines.read * SizeOf(dtype));
       }
       begin += n;
     }
