@@ -38,10 +38,10 @@ bool UsesAmx(DType dtype);
 // library's in every step.
 double FilterShare(const ConvOp& conv);
 
-// Before those where they support an op.
+// Before the library's where they support an op.
 void RegisterCpuConvTiles(KernelRegistry& registry);  // conv_tiles.cc
-// Of filters of one tap: before those where the filter's share is large, else
-// for tune to choose; conv_product.cc.
+// Of filters of one tap: before the library's where the filter's share is
+// large, else for tune to choose; conv_product.cc.
 void RegisterCpuConvProduct(KernelRegistry& registry, bool before_onednn);
 
 // The candidate for those of what it supports of which `holds` is true.

@@ -238,17 +238,18 @@ class GradFilterKernel {
       }
       Pack(buffers, chunk, task);
       ReadAhead ahead = Behind(buffers, task, end, end_line);
-      Multiply(chunk, task, &ahead);
+      Multiply(chunk, task, ahead.empty() ? nullptr : &ahead);
     }
   }
 
   // What the next chunk packs, where a task takes whole pixels, so that it lies
-  // in a few pieces.
+  // in a few pieces; else nothing, nor for AMX, whose products do not fetch.
   ReadAhead Behind(const Buffers& buffers, const Task& task, int64_t begin,
                    int64_t end_line) const {
     ReadAhead ahead;
     const int64_t end = std::min(end_line, begin + chunk_);
-    if (begin < end && task.end_panel - task.first_panel == panels()) {
+    const bool is_whole = task.end_panel - task.first_panel == panels();
+    if (begin < end && is_whole && !blocks_) {
       const ConvDim &h = height_.dim, &w = width_.dim;
       const int64_t line = w.image * channels(), made = w.result * filters();
       AddLines(conv_.image_desc.dtype, buffers.inputs[conv_.image], begin, end,

@@ -81,10 +81,10 @@ class PackedConv {
            conv.result_desc.dtype == DType::kBF16 && HasPairs();
   }
 
-  // Whether it comes before the library: where that has no instructions as wide
-  // as ours, nor uses those of AMX for gradients of images that windows stride
-  // over, and multiplies f32 by zeros there; or where it would bring a filter
-  // into its format that is larger than what is made.
+  // Whether it comes before the library's: where ours are wider instructions;
+  // for gradients of f32; without AMX, for filters larger than what is made,
+  // which the library brings into its format; with AMX, which it does not use
+  // there, for gradients of images that windows stride over.
   static bool IsFirst(const BoundOp& op, DType dtype) {
     if (!OnednnIsAsWide(dtype)) return true;
     const ConvOp conv = ConvOp::Of(op);

@@ -15,6 +15,7 @@ class ReadAhead {
  public:
   static constexpr int64_t kLine = 64;  // bytes of a cache line
 
+  bool empty() const { return ranges_.empty(); }
   void Add(const void* data, int64_t bytes) {
     ranges_.push_back({static_cast<const char*>(data), bytes});
   }

@@ -113,10 +113,15 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyTiles(
       }
     }
     const char* ahead = nullptr;
+    int64_t ahead_step = 0;
     if constexpr (kAhead) {
       ahead = p.ahead->Take(depth * static_cast<int64_t>(parts.size()));
+      if (ahead != nullptr) {
+        ahead_step = ReadAhead::kLine;
+      } else {  // what is near already
+        ahead = reinterpret_cast<const char*>(left_at);
+      }
     }
-    const int64_t ahead_step = ahead == nullptr ? 0 : ReadAhead::kLine;
     for (const DepthPart& part : parts) {
       const float* left = left_at + part.left;
       const float* right = right_at + part.right;
