@@ -266,7 +266,7 @@ absl::Status OnnxGraph::AddOp(
     const std::string wrong = SetAttrOf(*schema, name, value, &node);
     if (!wrong.empty()) return ModelError("attribute ", name, wrong);
   }
-  if (schema != nullptr && schema->FindAttr("stream") >= 0) {
+  if (schema != nullptr && schema->stream_attr() >= 0) {
     builder.Attr("stream", int64_t{1});
   }
   HT_RETURN_IF_ERROR(builder.Build().status());

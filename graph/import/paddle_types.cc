@@ -52,7 +52,7 @@ void PaddleTypes::AddNode(const proto::OpNode& node) {
     if (!value.ok()) return;
     builder.Attr(attr.name(), *std::move(value));
   }
-  if (schema->FindAttr("stream") >= 0) builder.Attr("stream", int64_t{1});
+  if (schema->stream_attr() >= 0) builder.Attr("stream", int64_t{1});
   builder.Build().IgnoreError();
 }
 

@@ -251,7 +251,7 @@ absl::Status ProgramBuilder::AddOp(int index) {
 absl::Status ProgramBuilder::AddAttrs(const proto::OpNode& node,
                                       const OpSchema& schema,
                                       OpBuilder& builder) const {
-  bool has_stream = schema.FindAttr("stream") < 0;
+  bool has_stream = schema.stream_attr() < 0;
   std::vector<bool> seen(schema.attrs().size());
   for (const proto::Attribute& attr : node.attr()) {
     const absl::string_view name = AttrName(schema, attr.name());

@@ -38,6 +38,11 @@ absl::string_view Name(AttrKind kind) {
   return kKinds[static_cast<size_t>(kind)];
 }
 
+size_t HashOf(const AttrValue& value) {
+  return std::visit(
+      [&](const auto& v) { return absl::HashOf(value.index(), v); }, value);
+}
+
 Attrs AttrTable::Intern(AttrList list) {
   if (list.empty()) return Attrs();
   auto it = lists_.find(list);
@@ -50,11 +55,7 @@ Attrs AttrTable::Intern(AttrList list) {
 size_t AttrTable::Hash::operator()(const AttrList& list) const {
   size_t hash = list.size();
   for (const auto& attr : list) {
-    hash = std::visit(
-        [&](const auto& v) {
-          return absl::HashOf(hash, attr.first, attr.second.index(), v);
-        },
-        attr.second);
+    hash = absl::HashOf(hash, attr.first, halftone::HashOf(attr.second));
   }
   return hash;
 }

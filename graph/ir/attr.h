@@ -2,6 +2,7 @@
 #ifndef HALFTONE_GRAPH_IR_ATTR_H_
 #define HALFTONE_GRAPH_IR_ATTR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -36,6 +37,8 @@ inline AttrKind KindOf(const AttrValue& v) {
   return static_cast<AttrKind>(v.index());
 }
 absl::string_view Name(AttrKind kind);
+// Equal within a process for values that print alike.
+size_t HashOf(const AttrValue& value);
 
 // Explicitly set attributes by their index in the schema, sorted; everything
 // else has the schema's default.

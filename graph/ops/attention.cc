@@ -195,8 +195,8 @@ void AddDropout(OpSchema& schema) {
       .Attr("dropout_prob", 0.0,
             "probability with which a weight is dropped; kept ones are divided "
             "by 1 - dropout_prob")
-      .Attr("stream", int64_t{0},
-            "which stream of random numbers; 0 in a model: from the op's name")
+      .StreamAttr(
+          "which stream of random numbers; 0 in a model: from the op's name")
       .NoMerge();
 }
 

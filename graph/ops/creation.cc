@@ -60,7 +60,7 @@ OpSchema CreationSchema(absl::string_view name, absl::string_view doc,
 OpSchema RandomSchema(absl::string_view name, absl::string_view doc) {
   OpSchema schema = CreationSchema(name, doc, kFloatTypes);
   schema.ImplicitIn("Seed", "i64", kSeed)
-      .Attr("stream", int64_t{0}, "which stream of random numbers");
+      .StreamAttr("which stream of random numbers");
   return schema;
 }
 

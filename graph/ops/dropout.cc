@@ -70,8 +70,8 @@ OpSchema DropoutSchema(absl::string_view name, absl::string_view doc,
       .ImplicitIn("FirstSample", "i64", kFirstSample)
       .Out(out, "T", "the same dims")
       .Attr("p", 0.5, "probability with which an element is dropped")
-      .Attr("stream", int64_t{0},
-            "which stream of random numbers; 0 in a model: from the op's name")
+      .StreamAttr(
+          "which stream of random numbers; 0 in a model: from the op's name")
       .Attr("upscale_in_train", true,
             "kept elements are divided by 1 - p; false is refused")
       .Infer([=](InferContext& c) { return infer(c, in, out); })

@@ -101,7 +101,7 @@ void RegisterGroupCodes(OpRegistry& registry) {
           .Out("Scales", "f32",
                "[N, groups, 2]: what the first code stands for, and what each "
                "code more adds; minus that where code 0 is 0")
-          .Attr("stream", int64_t{0}, "which stream of random numbers")
+          .StreamAttr("which stream of random numbers")
           .Infer(InferQuantize)));
   registry.Add(
       WithAttrs(OpSchema("dequantize_groups")

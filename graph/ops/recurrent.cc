@@ -294,8 +294,8 @@ OpSchema& AddAttrs(OpSchema& schema) {
 
 OpSchema& AddStream(OpSchema& schema) {
   return schema
-      .Attr("stream", int64_t{0},
-            "which stream of random numbers; 0 in a model: from the op's name")
+      .StreamAttr(
+          "which stream of random numbers; 0 in a model: from the op's name")
       .NoMerge();
 }
 

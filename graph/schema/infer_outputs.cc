@@ -24,7 +24,7 @@ absl::Status OpBuilder::FindOutputTypes(Draft& draft) const {
   TypeKey key(schema_);
   key.AddTypes(*block_, draft.inputs);
   key.AddCounts(draft.outputs);
-  key.AddAttrs(draft.attrs);
+  key.AddAttrs(*schema_, draft.attrs);
   for (const auto& [name, dtype] : bindings_) key.AddBinding(name, dtype);
   for (const auto& [slot, type] : mixed_types_) key.AddType(type);
   TypeMemo& memo = block_->program().inferred_types();

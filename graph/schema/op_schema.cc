@@ -141,6 +141,11 @@ OpSchema& OpSchema::RequiredAttr(absl::string_view name, AttrKind kind,
   return *this;
 }
 
+OpSchema& OpSchema::StreamAttr(absl::string_view doc) {
+  stream_attr_ = static_cast<int>(attrs_.size());
+  return Attr("stream", int64_t{0}, doc);
+}
+
 OpSchema& OpSchema::Infer(std::function<absl::Status(InferContext&)> infer) {
   infer_ = std::move(infer);
   return *this;

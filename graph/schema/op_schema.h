@@ -142,6 +142,9 @@ class OpSchema {
                  absl::string_view doc);
   OpSchema& RequiredAttr(absl::string_view name, AttrKind kind,
                          absl::string_view doc);
+  // "stream", an int: which stream of random numbers the op draws from. What
+  // differs in that alone has one type, one kernel, one kind (TypeKey).
+  OpSchema& StreamAttr(absl::string_view doc);
   OpSchema& Infer(std::function<absl::Status(InferContext&)> infer);
   OpSchema& Grad(std::function<absl::Status(GradContext&)> grad);
   OpSchema& NoGrad();
@@ -191,6 +194,7 @@ class OpSchema {
   int FindOutput(absl::string_view name) const;   // -1: none
   int FindAttr(absl::string_view name) const;     // -1: none
   int FindTypeVar(absl::string_view name) const;  // -1: none (a fixed dtype)
+  int stream_attr() const { return stream_attr_; }  // -1: none
   bool has_grad() const { return static_cast<bool>(grad_); }
   AmpClass amp(const Op& op) const;
   AmpClass amp() const { return amp_; }
@@ -224,6 +228,7 @@ class OpSchema {
   std::vector<halftone::TypeVar> type_vars_;
   std::vector<Slot> inputs_, outputs_;
   std::vector<AttrSpec> attrs_;
+  int stream_attr_ = -1;
   std::function<absl::Status(InferContext&)> infer_;
   std::function<absl::Status(GradContext&)> grad_;
   bool no_grad_ = false;

@@ -118,6 +118,7 @@ void RegisterSmall(OpRegistry& registry) {
                    .Out("Out", "T", "[by,by]")
                    .Attr("by", int64_t{2}, "dim")
                    .Attr("dtype", DType::kF32, "type of Out")
+                   .StreamAttr("stream")
                    .Infer(InferGrow)
                    .NoGrad()
                    .Amp(AmpClass::kGray));

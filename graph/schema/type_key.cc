@@ -7,8 +7,16 @@ namespace halftone {
 TypeKey::TypeKey(const Block& block, const Op& op) : TypeKey(op.schema) {
   AddTypes(block, op.inputs);
   AddTypes(block, op.outputs);
-  AddAttrs(op.attrs);
+  AddAttrs(*op.schema, op.attrs);
   if (op.body != nullptr) AddBody(*op.body);
+}
+
+void TypeKey::AddAttrsButStream(const OpSchema& schema, Attrs attrs) {
+  for (const auto& [index, value] : attrs) {
+    if (index == schema.stream_attr()) continue;
+    Add(static_cast<uint64_t>(index));
+    Add(HashOf(value));
+  }
 }
 
 // Values first: equal ids of equal bodies have one type.
@@ -22,7 +30,7 @@ void TypeKey::AddBody(const Block& body) {
   for (OpId id = body.first(); id.valid(); id = body.next(id)) {
     const Op& op = body.op(id);
     AddAddress(op.schema);
-    AddAttrs(op.attrs);
+    AddAttrs(*op.schema, op.attrs);
     AddCounts(op.inputs);
     AddIds(op.inputs.all());
     AddCounts(op.outputs);

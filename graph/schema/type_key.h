@@ -37,12 +37,21 @@ class TypeKey {
     // A schema's slots are as many in every op.
     AddInts(slots.ends(), [](int32_t end) { return end; });
   }
-  void AddAttrs(Attrs attrs) { AddAddress(attrs.identity()); }
+  // Those of an op with the schema. The streams that ops draw random numbers
+  // from tell no kinds apart: most ops that have one would be a kind each.
+  void AddAttrs(const OpSchema& schema, Attrs attrs) {
+    if (schema.stream_attr() < 0) {
+      AddAddress(attrs.identity());
+    } else {
+      AddAttrsButStream(schema, attrs);
+    }
+  }
   void AddBinding(absl::string_view type_var, DType dtype);
 
   TypeMemo::Key value() const { return state_; }
 
  private:
+  void AddAttrsButStream(const OpSchema& schema, Attrs attrs);
   void AddBody(const Block& body);
   void AddIds(absl::Span<const ValueId> values) {
     AddInts(values, [](ValueId value) { return value.index(); });

@@ -35,6 +35,20 @@ TEST_F(KindOfTest, OpsOfAKindHaveOne) {
   EXPECT_EQ(block_.kind(a), KindOf(block_, a));
 }
 
+TEST_F(KindOfTest, StreamsTellNoKindsApart) {
+  const auto fill = [&](int64_t by, int64_t stream) {
+    OpBuilder builder(&block_, "fill");
+    builder.Attr("by", by).Unique();
+    if (stream != 0) builder.Attr("stream", stream);
+    const OpId id = *builder.Build();
+    EXPECT_EQ(block_.type(block_.op(id).out(0)).dims[0], Dim(by));
+    return KindOf(block_, id);
+  };
+  EXPECT_EQ(fill(3, 1), fill(3, 2));
+  EXPECT_EQ(fill(3, 1), fill(3, 0));
+  EXPECT_NE(fill(3, 1), fill(4, 1));
+}
+
 TEST_F(KindOfTest, EditsMakeItAnew) {
   const OpId cast = Cast("i32");
   const uint64_t first = KindOf(block_, cast);

@@ -6,7 +6,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "graph/schema/op_schema.h"
-#include "graph/schema/type_key.h"
 #include "passes/lower/share_members.h"
 
 namespace halftone {
@@ -28,10 +27,8 @@ struct Hash {
   const Block* block;
   size_t operator()(OpId id) const {
     const Op& op = block->op(id);
-    TypeKey key(op.schema);
-    key.AddAttrs(op.attrs);
     // Outputs are left out: their types rarely differ where all this agrees.
-    return absl::HashOf(key.value(), op.inputs.all());
+    return absl::HashOf(op.schema, op.attrs.identity(), op.inputs.all());
   }
 };
 

@@ -25,6 +25,7 @@ std::string AttrText(const kernels::BoundOp& op) {
   }
   std::string text;
   for (const auto& [index, value] : op.op().attrs) {
+    if (index == op.schema().stream_attr()) continue;
     absl::StrAppend(&text, op.schema().attrs()[index].name, "=");
     std::visit(
         [&text](const auto& v) {
