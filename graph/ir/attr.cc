@@ -47,6 +47,7 @@ Attrs AttrTable::Intern(AttrList list) {
   if (list.empty()) return Attrs();
   auto it = lists_.find(list);
   if (it == lists_.end()) {
+    list.shrink_to_fit();
     it = lists_.insert(std::make_unique<const AttrList>(std::move(list))).first;
   }
   return Attrs(it->get());

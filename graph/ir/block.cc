@@ -7,6 +7,8 @@
 
 namespace halftone {
 
+Block::Block(Program* program) : program_(program), types_(program->types()) {}
+
 // ---- Values.
 
 ValueId Block::NewValue(NameId name, TypeId type, Definition definition,
@@ -67,10 +69,6 @@ std::vector<ValueId> Block::Feeds() const {
     if (!value(id).erased) live.push_back(id);
   }
   return live;
-}
-
-const TensorType& Block::type(ValueId id) const {
-  return program_->type(value(id).type);
 }
 
 absl::string_view Block::name(ValueId id) const {
@@ -274,10 +272,14 @@ int Block::CountOf(const OpSchema* schema) const {
 }
 
 // A program has a few dozen schemas: a walk over their counts is as fast as a
-// look-up, and there is nothing to allocate in a body.
+// look-up, and there is nothing to allocate in a body. Those that are asked for
+// often come to lie first.
 int32_t& Block::CountOfSchema(const OpSchema* schema) {
-  for (SchemaCount& entry : counts_) {
-    if (entry.schema == schema) return entry.count;
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    if (counts_[i].schema != schema) continue;
+    if (i == 0) return counts_[0].count;
+    std::swap(counts_[i], counts_[i - 1]);
+    return counts_[i - 1].count;
   }
   counts_.push_back({schema, 0});
   return counts_.back().count;
@@ -315,7 +317,7 @@ NameId Block::UniqueValueName(NameId base) const {
   });
 }
 
-NameId Block::UniqueOpName(NameId base) const {
+NameId Block::NumberedOpName(NameId base) const {
   return unique_ops_.Find(base, program_->names(),
                           [this](NameId name) { return FindOp(name).valid(); });
 }

@@ -18,6 +18,7 @@
 #include "graph/ir/name_map.h"
 #include "graph/ir/op.h"
 #include "graph/ir/type.h"
+#include "graph/ir/type_table.h"
 #include "graph/ir/unique_names.h"
 
 namespace halftone {
@@ -27,7 +28,7 @@ class Program;
 class Block {
  public:
   // `program` owns the names and types and outlives the block.
-  explicit Block(Program* program) : program_(program) {}
+  explicit Block(Program* program);
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
@@ -47,7 +48,7 @@ class Block {
   std::vector<ValueId> Feeds() const;
 
   const Value& value(ValueId id) const { return values_[id.index()]; }
-  const TensorType& type(ValueId id) const;
+  const TensorType& type(ValueId id) const { return types_[type_id(id)]; }
   // Equal types have equal ids.
   TypeId type_id(ValueId id) const { return value(id).type; }
   DType dtype(ValueId id) const { return type(id).dtype; }
@@ -156,6 +157,7 @@ class Block {
   // output that a pass switches on); returns it.
   ValueId AddOutput(OpId op, int slot, absl::string_view name,
                     const TensorType& type);
+  ValueId AddOutput(OpId op, int slot, NameId name, TypeId type);
   // Hands a value's definition to another op's (empty-slot) output: after it
   // `value` is what `op` defines at the end of `slot`; its old definition
   // must be an op, which loses that output slot's value.
@@ -164,7 +166,9 @@ class Block {
   // `base`, or base.1, base.2 ... : no live value has that name.
   std::string UniqueValueName(absl::string_view base) const;
   NameId UniqueValueName(NameId base) const;
-  NameId UniqueOpName(NameId base) const;
+  NameId UniqueOpName(NameId base) const {
+    return FindOp(base).valid() ? NumberedOpName(base) : base;
+  }
 
   // ---- Results of a fusion's body; unused in entries.
   std::vector<ValueId>& body_results() { return body_results_; }
@@ -204,7 +208,10 @@ class Block {
   OpId AddCopy(const Op& op, const Block& from,
                absl::FunctionRef<ValueId(ValueId)> input);
 
+  NameId NumberedOpName(NameId base) const;
+
   Program* program_;
+  const TypeTable& types_;  // the program's
   // Values an entry holds besides uses (commits, results); set by Entry.
   class Entry* entry_ = nullptr;
   // A body has two or three, and an op's record is large.

@@ -106,9 +106,12 @@ void Block::RenumberResults(const Op& op, int from) {
 
 ValueId Block::AddOutput(OpId id, int slot, absl::string_view name,
                          const TensorType& type) {
-  const ValueId output =
-      NewValue(program_->InternName(name), program_->Intern(type),
-               Definition::kOp, id.index());
+  return AddOutput(id, slot, program_->InternName(name),
+                   program_->Intern(type));
+}
+
+ValueId Block::AddOutput(OpId id, int slot, NameId name, TypeId type) {
+  const ValueId output = NewValue(name, type, Definition::kOp, id.index());
   InsertResult(mutable_op(id), slot, output);
   return output;
 }

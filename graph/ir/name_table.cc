@@ -21,7 +21,11 @@ size_t SplitAt(absl::string_view name, int most_dots) {
 
 bool IsOneWord(absl::string_view suffix) {
   return !suffix.empty() && suffix[0] == '.' &&
-         suffix.find('.', 1) == absl::string_view::npos;
+         std::count(suffix.begin() + 1, suffix.end(), '.') == 0;
+}
+
+std::string Joined(absl::string_view begin, absl::string_view end) {
+  return std::string(begin).append(end.data(), end.size());
 }
 
 }  // namespace
@@ -37,7 +41,7 @@ NameId NameTable::Append(NameId base, absl::string_view suffix) {
   if (IsOneWord(suffix) && entry.dots < kMostDots && entry.size > 0) {
     return Child(base, suffix);
   }
-  return Intern(std::string(name(base)).append(suffix.data(), suffix.size()));
+  return Intern(Joined(name(base), suffix));
 }
 
 NameId NameTable::Find(absl::string_view name) const {
@@ -52,13 +56,15 @@ NameId NameTable::Find(absl::string_view name) const {
   return FindRoot(name);
 }
 
-NameId NameTable::Add(absl::string_view name, int dots) {
+NameId NameTable::Add(absl::string_view begin, absl::string_view end,
+                      int dots) {
   const NameId id(names_.size());
   Entry& entry = names_.Add();
-  char* const text = Room(name.size());
-  if (!name.empty()) std::memcpy(text, name.data(), name.size());
+  const size_t size = begin.size() + end.size();
+  char* const text = Room(size);
+  std::copy(end.begin(), end.end(), std::copy(begin.begin(), begin.end(), text));
   entry.text = text;
-  entry.size = static_cast<uint32_t>(name.size());
+  entry.size = static_cast<uint32_t>(size);
   entry.dots = static_cast<uint8_t>(std::min(dots, kMostDots + 1));
   return id;
 }
@@ -67,7 +73,7 @@ NameId NameTable::InternRoot(absl::string_view name) {
   const Wanted wanted = Want(name);
   const auto it = roots_.lazy_emplace(wanted, [&](const auto& construct) {
     const auto dots = std::count(name.begin(), name.end(), '.');
-    construct(Known{Add(name, static_cast<int>(dots)), wanted.hash});
+    construct(Known{Add(name, "", static_cast<int>(dots)), wanted.hash});
   });
   return it->id;
 }
@@ -78,25 +84,27 @@ NameId NameTable::FindRoot(absl::string_view name) const {
 }
 
 NameId NameTable::FindListed(NameId parent, absl::string_view suffix) const {
-  const size_t begin = names_[parent.index()].size;
-  for (NameId id = names_[parent.index()].child; id.valid();
-       id = names_[id.index()].sibling) {
-    if (name(id).size() == begin + suffix.size() &&
-        name(id).substr(begin) == suffix) {
-      return id;
+  const Entry& begin = names_[parent.index()];
+  NameId id = begin.child;
+  while (id.valid()) {
+    const Entry& entry = names_[id.index()];
+    if (entry.size == begin.size + suffix.size() &&
+        absl::string_view(entry.text + begin.size, suffix.size()) == suffix) {
+      break;
     }
+    id = entry.sibling;
   }
-  return NameId();
+  return id;
 }
 
 NameId NameTable::Child(NameId parent, absl::string_view suffix) {
   const NameId known = FindListed(parent, suffix);
   if (known.valid()) return known;
-  text_.assign(name(parent).data(), name(parent).size());
-  text_.append(suffix.data(), suffix.size());
-  if (names_[parent.index()].listed == kMostListed) return InternRoot(text_);
-  const NameId made = Add(text_, names_[parent.index()].dots + 1);
-  Entry& entry = names_[parent.index()];
+  Entry& entry = names_[parent.index()];  // names never move
+  if (entry.listed == kMostListed) {
+    return InternRoot(Joined(name(parent), suffix));
+  }
+  const NameId made = Add(name(parent), suffix, entry.dots + 1);
   names_[made.index()].sibling = entry.child;
   entry.child = made;
   ++entry.listed;

@@ -90,7 +90,8 @@ class NameTable {
   static Wanted Want(absl::string_view name) {
     return {name, static_cast<uint32_t>(absl::Hash<absl::string_view>()(name))};
   }
-  NameId Add(absl::string_view name, int dots);
+  // A new name: what it begins with, and the rest.
+  NameId Add(absl::string_view begin, absl::string_view end, int dots);
   NameId InternRoot(absl::string_view name);
   NameId FindRoot(absl::string_view name) const;
   // `suffix` is a dot and a word without one.
@@ -102,7 +103,6 @@ class NameTable {
   Names names_;
   absl::flat_hash_set<Known, Hash, Equal> roots_;
   std::vector<std::unique_ptr<char[]>> chunks_;
-  std::string text_;  // that of a new name
   char* free_ = nullptr;
   size_t left_ = 0;
 };

@@ -29,16 +29,14 @@ int Program::Symbol(absl::string_view name) {
   return static_cast<int>(symbols_.size()) - 1;
 }
 
-TypeId Program::Intern(const TensorType& type) {
-  const TypeId fresh(static_cast<int32_t>(types_.size()));
-  const auto [it, inserted] = type_ids_.try_emplace(type, fresh);
-  if (inserted) types_.Add() = type;
-  return it->second;
+Cell& Program::AddCell(Cell cell) {
+  const NameId name = InternName(cell.name);
+  return AddCell(name, std::move(cell));
 }
 
-Cell& Program::AddCell(Cell cell) {
+Cell& Program::AddCell(NameId name, Cell cell) {
   cell.id = CellId(num_cells());
-  const NameId name = InternName(cell.name);
+  cell.name = std::string(name_of(name));
   HT_CHECK(!FindCell(name).valid(), cell.name.c_str());
   cell_by_name_.Set(name, cell.id);
   cell_names_.push_back(name);

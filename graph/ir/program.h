@@ -179,8 +179,9 @@ class Program {
   int Symbol(absl::string_view name);
 
   // ---- Types, attributes and names (interned, never removed).
-  TypeId Intern(const TensorType& type);
-  const TensorType& type(TypeId id) const { return types_[id.index()]; }
+  TypeId Intern(const TensorType& type) { return types_.Intern(type); }
+  const TensorType& type(TypeId id) const { return types_[id]; }
+  const TypeTable& types() const { return types_; }
   TypeMemo& inferred_types() { return inferred_types_; }
   Attrs Intern(AttrList attrs) { return attrs_.Intern(std::move(attrs)); }
   NameId InternName(absl::string_view name) { return names_.Intern(name); }
@@ -195,7 +196,10 @@ class Program {
   uint64_t CountEdit() { return ++edit_; }
 
   // ---- Cells, in order of creation. A name never changes.
-  Cell& AddCell(Cell cell);  // sets the id; the name must be new
+  // Sets the id; the name must be new.
+  Cell& AddCell(Cell cell);
+  // The same under a name that is interned, for those that made it from one.
+  Cell& AddCell(NameId name, Cell cell);
   int num_cells() const { return static_cast<int>(cells_.size()); }
   Cell& cell(CellId id) { return cells_[id.index()]; }
   const Cell& cell(CellId id) const { return cells_[id.index()]; }
@@ -229,8 +233,7 @@ class Program {
 
  private:
   std::vector<std::string> symbols_;
-  ChunkedVector<TensorType> types_;
-  absl::flat_hash_map<TensorType, TypeId> type_ids_;
+  TypeTable types_;
   TypeMemo inferred_types_;
   AttrTable attrs_;
   NameTable names_;

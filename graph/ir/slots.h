@@ -35,6 +35,8 @@ class Slots {
     while (ends_[s] <= i) ++s;
     return s;
   }
+  // The item at flat position `i`, to be changed.
+  T& at(size_t i) { return values_[i]; }
   // Appends an item to the slot that EndSlot ends.
   void Add(T item) { values_.push_back(item); }
   void EndSlot() { ends_.push_back(static_cast<int>(values_.size())); }

@@ -29,11 +29,17 @@ absl::Status OpBuilder::FindOutputTypes(Draft& draft) const {
   for (const auto& [slot, type] : mixed_types_) key.AddType(type);
   TypeMemo& memo = block_->program().inferred_types();
   if (const TypeMemo::Types* known = memo.Find(key.value())) {
-    draft.output_types.assign(known->begin(), known->end());
+    for (size_t i = 0; i < known->size(); ++i) {
+      draft.outputs.at(i).type = (*known)[i];
+    }
     return absl::OkStatus();
   }
   HT_RETURN_IF_ERROR(InferOutputTypes(draft));
-  memo.Add(key.value(), draft.output_types);
+  TypeMemo::Types types;
+  for (const Block::OutputSpec& output : draft.outputs.all()) {
+    types.push_back(output.type);
+  }
+  memo.Add(key.value(), types);
   return absl::OkStatus();
 }
 
@@ -60,9 +66,10 @@ absl::Status OpBuilder::InferOutputTypes(Draft& draft) const {
   HT_RETURN_IF_ERROR(CheckSizes(context));
   FollowLayouts(inputs, context);
   FollowShards(inputs, context);
+  size_t i = 0;
   for (const std::vector<TensorType>& slot : context.outputs()) {
     for (const TensorType& type : slot) {
-      draft.output_types.push_back(program.Intern(type));
+      draft.outputs.at(i++).type = program.Intern(type);
     }
   }
   return absl::OkStatus();

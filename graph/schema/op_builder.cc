@@ -104,26 +104,34 @@ OpBuilder& OpBuilder::Attr(absl::string_view name, AttrValue value) {
   }
   const AttrKind found = KindOf(value);
   const AttrKind kind = KindOf(schema_->attrs()[index].default_value);
-  std::optional<AttrValue> coerced = CoerceAttr(std::move(value), kind);
-  if (!coerced.has_value()) {
-    Refuse(ModelError("attribute ", name, ": expected ", halftone::Name(kind),
-                      ", found ", halftone::Name(found), "; write it as ",
-                      halftone::Name(kind)));
-    return *this;
+  if (found != kind) {
+    std::optional<AttrValue> coerced = CoerceAttr(std::move(value), kind);
+    if (!coerced.has_value()) {
+      Refuse(ModelError("attribute ", name, ": expected ", halftone::Name(kind),
+                        ", found ", halftone::Name(found), "; write it as ",
+                        halftone::Name(kind)));
+      return *this;
+    }
+    value = *std::move(coerced);
+  }
+  SetAttr(index, std::move(value));
+  return *this;
+}
+
+void OpBuilder::SetAttr(int index, AttrValue&& value) {
+  if (attrs_.empty()) attrs_.reserve(schema_->attrs().size());
+  if (attrs_.empty() || attrs_.back().first < index) {
+    attrs_.emplace_back(static_cast<int16_t>(index), std::move(value));
+    return;
   }
   const auto at = std::lower_bound(
       attrs_.begin(), attrs_.end(), index,
       [](const auto& attr, int wanted) { return attr.first < wanted; });
-  if (at != attrs_.end() && at->first == index) {
-    at->second = *std::move(coerced);
+  if (at->first == index) {
+    at->second = std::move(value);
   } else {
-    // Most ops that have some have a few.
-    const auto place = at - attrs_.begin();
-    if (attrs_.empty()) attrs_.reserve(4);
-    attrs_.emplace(attrs_.begin() + place, static_cast<int16_t>(index),
-                   *std::move(coerced));
+    attrs_.emplace(at, static_cast<int16_t>(index), std::move(value));
   }
-  return *this;
 }
 
 OpBuilder& OpBuilder::AttrsOf(const Op& from) {
@@ -220,30 +228,43 @@ absl::Status OpBuilder::Complete(Draft& draft) {
   HT_RETURN_IF_ERROR(CheckAttrs(*schema_, attrs_));
   draft.attrs = block_->program().Intern(std::move(attrs_));
   HT_RETURN_IF_ERROR(NameOutputs(draft));
-  HT_RETURN_IF_ERROR(FillImplicit(draft));
+  if (draft.lacks_implicit) HT_RETURN_IF_ERROR(FillImplicit(draft));
   return FindOutputTypes(draft);
 }
 
 absl::Status OpBuilder::GatherInputs(Draft& draft) {
   SortBySlot(inputs_);
-  const int slots = static_cast<int>(schema_->inputs().size());
-  absl::InlinedVector<int, 8> counts(slots);
+  const absl::Span<const Slot> slots = schema_->inputs();
+  bool fits = true;
   auto given = inputs_.begin();
-  for (int s = 0; s < slots; ++s) {
+  for (int s = 0; s < static_cast<int>(slots.size()); ++s) {
+    const auto first = given;
     for (; given != inputs_.end() && given->slot == s; ++given) {
       const ValueId value = given->item;
       if (!value.valid() || value.index() >= block_->value_limit() ||
           block_->value(value).erased) {
-        return CompilerBug("slot ", schema_->inputs()[s].name,
+        return CompilerBug("slot ", slots[s].name,
                            ": expected a value of this block");
       }
       draft.inputs.Add(value);
-      ++counts[s];
     }
     draft.inputs.EndSlot();
-    if (counts[s] == 0 && !schema_->inputs()[s].implicit.empty()) counts[s] = 1;
+    const bool implicit = given == first && !slots[s].implicit.empty();
+    draft.lacks_implicit |= implicit;
+    fits &= implicit || TakesMembers(slots[s], given - first);
   }
-  return CheckArity(schema_->inputs(), counts);
+  return fits ? absl::OkStatus() : ArityError(draft);
+}
+
+// What CheckArity says of the inputs, once it is known to say something.
+absl::Status OpBuilder::ArityError(const Draft& draft) const {
+  const absl::Span<const Slot> slots = schema_->inputs();
+  std::vector<int> counts;
+  for (int s = 0; s < draft.inputs.slots(); ++s) {
+    const int members = draft.inputs.end(s) - draft.inputs.begin(s);
+    counts.push_back(members == 0 && !slots[s].implicit.empty() ? 1 : members);
+  }
+  return CheckArity(slots, counts);
 }
 
 absl::Status OpBuilder::FreeName(int slot, const Draft& draft,
@@ -305,10 +326,10 @@ absl::Status OpBuilder::NameOutputs(Draft& draft) {
                                            absl::StrCat(".", slots[s].name));
       HT_RETURN_IF_ERROR(FreeName(s, draft, &name));
       draft.output_names.Add(name);
-      draft.outputs.Add(name);
+      draft.outputs.Add({name, TypeId()});
     }
     for (; given != outputs_.end() && given->slot == s; ++given) {
-      draft.outputs.Add(given->item);
+      draft.outputs.Add({given->item, TypeId()});
     }
     draft.outputs.EndSlot();
   }
@@ -317,11 +338,6 @@ absl::Status OpBuilder::NameOutputs(Draft& draft) {
 
 absl::Status OpBuilder::FillImplicit(Draft& draft) const {
   const absl::Span<const Slot> slots = schema_->inputs();
-  bool missing = false;
-  for (size_t s = 0; s < slots.size(); ++s) {
-    missing |= !slots[s].implicit.empty() && !draft.inputs.has(s);
-  }
-  if (!missing) return absl::OkStatus();
   SlotValues filled;
   for (size_t s = 0; s < slots.size(); ++s) {
     for (ValueId value : draft.inputs.slot(s)) filled.Add(value);
@@ -337,16 +353,8 @@ absl::Status OpBuilder::FillImplicit(Draft& draft) const {
 }
 
 OpId OpBuilder::AddTo(Draft& draft) {
-  Block::Outputs outputs;
-  int i = 0;
-  for (int s = 0; s < draft.outputs.slots(); ++s) {
-    for (NameId name : draft.outputs.slot(s)) {
-      outputs.Add({name, draft.output_types[i++]});
-    }
-    outputs.EndSlot();
-  }
   const OpId id = block_->AddOp(schema_, draft.op_name, std::move(draft.inputs),
-                                outputs, draft.attrs, position_);
+                                draft.outputs, draft.attrs, position_);
   Op& op = block_->mutable_op(id);
   op.role = role_;
   op.decision = std::move(decision_);

@@ -75,8 +75,10 @@ class OpBuilder {
   // Keeps the first thing that is wrong with what is given, for Build.
   void Refuse(absl::Status status);
   std::string Label(const Draft& draft) const;
+  void SetAttr(int index, AttrValue&& value);
   absl::Status Complete(Draft& draft);
   absl::Status GatherInputs(Draft& draft);
+  absl::Status ArityError(const Draft& draft) const;
   absl::Status NameOutputs(Draft& draft);
   absl::Status FreeName(int slot, const Draft& draft, NameId* name) const;
   absl::Status FillImplicit(Draft& draft) const;

@@ -34,10 +34,10 @@ class NameSet {
 struct OpBuilder::Draft {
   NameId op_name;
   SlotValues inputs;
+  bool lacks_implicit = false;  // an input that is filled when it is left out
   Attrs attrs;
-  Slots<NameId> outputs;
+  Block::Outputs outputs;  // their types come last
   NameSet output_names;
-  absl::InlinedVector<TypeId, 4> output_types;  // flat
 };
 
 }  // namespace halftone

@@ -1,6 +1,7 @@
 #include "graph/schema/op_schema.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -12,10 +13,19 @@
 namespace halftone {
 namespace {
 
+// Most names differ in their first character or their length, which spares the
+// call that compares the rest.
+bool IsNamed(const std::string& item, absl::string_view name) {
+  return item.size() == name.size() &&
+         (name.empty() ||
+          (item[0] == name[0] &&
+           std::memcmp(item.data(), name.data(), name.size()) == 0));
+}
+
 template <typename Items>
 int IndexOf(const Items& items, absl::string_view name) {
   for (size_t i = 0; i < items.size(); ++i) {
-    if (items[i].name == name) return static_cast<int>(i);
+    if (IsNamed(items[i].name, name)) return static_cast<int>(i);
   }
   return -1;
 }
@@ -138,6 +148,7 @@ OpSchema& OpSchema::Attr(absl::string_view name, AttrValue default_value,
 OpSchema& OpSchema::RequiredAttr(absl::string_view name, AttrKind kind,
                                  absl::string_view doc) {
   attrs_.push_back({std::string(name), ZeroOf(kind), true, std::string(doc)});
+  requires_attrs_ = true;
   return *this;
 }
 

@@ -195,6 +195,7 @@ class OpSchema {
   int FindAttr(absl::string_view name) const;     // -1: none
   int FindTypeVar(absl::string_view name) const;  // -1: none (a fixed dtype)
   int stream_attr() const { return stream_attr_; }  // -1: none
+  bool requires_attrs() const { return requires_attrs_; }
   bool has_grad() const { return static_cast<bool>(grad_); }
   AmpClass amp(const Op& op) const;
   AmpClass amp() const { return amp_; }
@@ -229,6 +230,7 @@ class OpSchema {
   std::vector<Slot> inputs_, outputs_;
   std::vector<AttrSpec> attrs_;
   int stream_attr_ = -1;
+  bool requires_attrs_ = false;
   std::function<absl::Status(InferContext&)> infer_;
   std::function<absl::Status(GradContext&)> grad_;
   bool no_grad_ = false;

@@ -180,17 +180,15 @@ absl::Status CheckArity(absl::Span<const Slot> slots,
                       counts.size());
   }
   for (size_t s = 0; s < slots.size(); ++s) {
-    if (slots[s].list()) continue;
     const int n = counts[s];
-    if (n == 0 && !slots[s].optional()) {
+    if (TakesMembers(slots[s], n)) continue;
+    if (n == 0) {
       return ModelError("slot ", slots[s].name,
                         ": expected one value, found nothing; give it (",
                         slots[s].doc, ")");
     }
-    if (n > 1) {
-      return ModelError("slot ", slots[s].name, ": expected one value, found ",
-                        n, "; this slot is no list");
-    }
+    return ModelError("slot ", slots[s].name, ": expected one value, found ", n,
+                      "; this slot is no list");
   }
   return absl::OkStatus();
 }
@@ -208,6 +206,7 @@ absl::Status CheckAttrs(const OpSchema& schema, AttrSpan attrs) {
                         Name(KindOf(value)));
     }
   }
+  if (!schema.requires_attrs()) return absl::OkStatus();
   for (size_t i = 0; i < schema.attrs().size(); ++i) {
     const AttrSpec& spec = schema.attrs()[i];
     if (spec.required && FindSetAttr(attrs, static_cast<int>(i)) == nullptr) {

@@ -64,6 +64,9 @@ class TypeBinder {
 // The position of the attribute by which BindFromAttr binds, or -1.
 int DTypeAttrOf(const OpSchema& schema);
 
+inline bool TakesMembers(const Slot& slot, int64_t members) {
+  return slot.list() || members == 1 || (members == 0 && slot.optional());
+}
 // The number of values in each slot: "slot X: expected one value, found 2".
 absl::Status CheckArity(absl::Span<const Slot> slots,
                         absl::Span<const int> counts);

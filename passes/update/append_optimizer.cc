@@ -100,13 +100,13 @@ absl::StatusOr<CellId> Appender::SlotCell(CellId parameter,
   const Cell& p = program_.cell(parameter);
   const NameId name = program_.names().Append(program_.cell_name(parameter),
                                               absl::StrCat(".", suffix));
-  Cell slot;
-  slot.name = std::string(program_.name_of(name));
   if (program_.FindCell(name).valid() || block_.FindValue(name).valid()) {
     return ModelError(PlaceOf(program_, p.line), "param ", p.name,
-                      ": the optimizer's ", suffix, " is called ", slot.name,
+                      ": the optimizer's ", suffix, " is called ",
+                      program_.name_of(name),
                       ", and so is something in the model; rename that");
   }
+  Cell slot;
   slot.type = p.type;
   slot.type.dtype = DType::kF32;
   slot.kind = CellKind::kSlot;
@@ -114,7 +114,7 @@ absl::StatusOr<CellId> Appender::SlotCell(CellId parameter,
   slot.init.a = state.initial;
   slot.commit = Commit::kApplied;
   slot.of = parameter;
-  return program_.AddCell(std::move(slot)).id;
+  return program_.AddCell(name, std::move(slot)).id;
 }
 
 // By value, or by norm: the squares of all gradients' norms are check_finite's,

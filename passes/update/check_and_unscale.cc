@@ -119,12 +119,13 @@ absl::StatusOr<ValueId> Check(Entry& train,
 
 absl::StatusOr<ValueId> Unscale(Block& block, const ParameterGradient& gradient,
                                 ValueId inv_scale) {
-  const Cell& cell = block.program().cell(gradient.parameter);
+  NameTable& names = block.program().names();
+  const NameId parameter = block.program().cell_name(gradient.parameter);
   OpBuilder unscale = MakeOp(block, "unscale", Role::kLossScale);
   unscale.In("X", gradient.wide)
       .In("InvScale", inv_scale)
       .Bind("TOut", DType::kF32)
-      .Out("Out", absl::StrCat(GradientName(cell.name), ".unscaled"));
+      .Out("Out", names.Append(GradientName(names, parameter), ".unscaled"));
   return BuildValue(block, unscale);
 }
 

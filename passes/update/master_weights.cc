@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
@@ -50,19 +49,19 @@ class LowCells {
     const ValueId low = block.op(read.cast).out(0);
     const auto [it, fresh] = cells_.try_emplace(read.parameter, CellId());
     if (fresh) {
-      Cell cell;
-      cell.name = std::string(block.name(low));
-      if (program_.FindCell(block.value(low).name).valid()) {
-        return CompilerBug("cell ", cell.name, " exists beside a cast of ",
+      const NameId name = block.value(low).name;
+      if (program_.FindCell(name).valid()) {
+        return CompilerBug("cell ", block.name(low), " exists beside a cast of ",
                            program_.cell(read.parameter).name);
       }
+      Cell cell;
       cell.type = block.type(low);
       cell.kind = CellKind::kDerived;
       cell.init.kind = Initializer::Kind::kNone;
       cell.commit = Commit::kApplied;
       cell.spread = program_.cell(read.parameter).spread;
       cell.of = read.parameter;
-      it->second = program_.AddCell(std::move(cell)).id;
+      it->second = program_.AddCell(name, std::move(cell)).id;
     } else if (program_.cell(it->second).type.dtype != block.dtype(low)) {
       return CompilerBug("parameter ", program_.cell(read.parameter).name,
                          " is read in two low dtypes");
@@ -76,11 +75,12 @@ class LowCells {
   absl::flat_hash_map<CellId, CellId> cells_;  // by parameter
 };
 
-void ReplaceCast(const LowRead& read, CellId low, HeldValues& held) {
+// `free`: a name for what is replaced, which has the cell's.
+void ReplaceCast(const LowRead& read, CellId low, NameId free,
+                 HeldValues& held) {
   Block& block = read.entry->block();
   const ValueId cast = block.op(read.cast).out(0);
-  block.RenameValue(
-      cast, block.UniqueValueName(block.program().InternName("replaced")));
+  block.RenameValue(cast, block.UniqueValueName(free));
   ReplaceValue(block, cast, block.CellValue(low), held);
   block.EraseOp(read.cast);
 }
@@ -89,7 +89,7 @@ void ReplaceCast(const LowRead& read, CellId low, HeldValues& held) {
 absl::Status WriteLow(Entry& train, OpId update,
                       const absl::flat_hash_map<CellId, CellId>& low_cells) {
   Block& block = train.block();
-  const Program& program = block.program();
+  Program& program = block.program();
   Op& op = block.mutable_op(update);
   const auto params = op.inputs.slot(op.schema->FindInput("Param"));
   std::vector<CellId> lows;
@@ -106,12 +106,13 @@ absl::Status WriteLow(Entry& train, OpId update,
   const int slot = op.schema->FindOutput("LowOut");
   std::vector<NameId> names;
   for (CellId low : lows) {
-    const Cell& cell = program.cell(low);
+    const NameId name = program.cell_name(low);
     const ValueId next = block.AddOutput(
         update, slot,
-        block.UniqueValueName(absl::StrCat(cell.name, kNextSuffix)), cell.type);
+        block.UniqueValueName(program.names().Append(name, kNextSuffix)),
+        program.Intern(program.cell(low).type));
     train.commits().push_back({low, next});
-    names.push_back(block.program().cell_name(cell.id));
+    names.push_back(name);
   }
   AddOrigins(op, names);
   return absl::OkStatus();
@@ -123,10 +124,11 @@ absl::StatusOr<bool> MasterWeights::Run(Program& program) {
   const std::vector<LowRead> reads = FindLowReads(program);
   if (reads.empty()) return false;
   LowCells cells(program);
+  const NameId free = program.InternName("replaced");
   std::map<const Entry*, HeldValues> held;
   for (const LowRead& read : reads) {
     HT_ASSIGN_OR_RETURN(const CellId low, cells.Get(read));
-    ReplaceCast(read, low,
+    ReplaceCast(read, low, free,
                 held.try_emplace(read.entry, *read.entry).first->second);
   }
   Entry* train = program.FindEntry(kTrainEntry);
