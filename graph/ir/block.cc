@@ -7,7 +7,12 @@
 
 namespace halftone {
 
-Block::Block(Program* program) : program_(program), types_(program->types()) {}
+Block::Block(Program* program, int32_t ops, int32_t values)
+    : program_(program), types_(program->types()) {
+  ops_.Reserve(ops);
+  links_.Reserve(ops);
+  values_.Reserve(values);
+}
 
 // ---- Values.
 
@@ -154,7 +159,8 @@ OpId Block::AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
   op.inputs = std::move(inputs);
   const int num_inputs = static_cast<int>(op.inputs.all().size());
   op.use_indices.resize(num_inputs);
-  for (int i = 0; i < num_inputs; ++i) AddUse(op.inputs.all()[i], op.id, i);
+  const absl::Span<const ValueId> reads = op.inputs.all();
+  for (int i = 0; i < num_inputs; ++i) AddUse(reads[i], op.id, i);
   int result = 0;
   for (int s = 0; s < outputs.slots(); ++s) {
     for (const OutputSpec& output : outputs.slot(s)) {

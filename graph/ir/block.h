@@ -27,8 +27,10 @@ class Program;
 
 class Block {
  public:
-  // `program` owns the names and types and outlives the block.
-  explicit Block(Program* program);
+  // `program` owns the names and types and outlives the block, which may hold
+  // more than so many ops and values; an entry's are kMany.
+  explicit Block(Program* program, int32_t ops = 4, int32_t values = 8);
+  static constexpr int32_t kMany = 1 << 30;
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
@@ -214,9 +216,8 @@ class Block {
   const TypeTable& types_;  // the program's
   // Values an entry holds besides uses (commits, results); set by Entry.
   class Entry* entry_ = nullptr;
-  // A body has two or three, and an op's record is large.
-  ChunkedVector<Op, 1> ops_;
-  ChunkedVector<Value, 2> values_;
+  ChunkedVector<Op> ops_;
+  ChunkedVector<Value> values_;
   // The order of the ops by op id, their schemas, when each was edited and its
   // kind: apart from their records, so that a walk need not wait for one record
   // to find the next, nor read those that it has no business with.
@@ -226,7 +227,7 @@ class Block {
     uint64_t edit = 0;
     mutable uint64_t kind = 0;
   };
-  ChunkedVector<Link, 1> links_;
+  ChunkedVector<Link> links_;
   OpId first_, last_;
   int live_ops_ = 0;
   absl::InlinedVector<SchemaCount, 2> counts_;  // of live ops

@@ -72,10 +72,8 @@ void Block::SetInputSlot(OpId id, int slot, absl::Span<const ValueId> values) {
   const int old_end = reader.inputs.end(slot);
   for (int i = begin; i < old_end; ++i) DropUse(id, i);
   reader.inputs.Replace(slot, fresh);
-  const auto indices = reader.use_indices.begin();
-  reader.use_indices.erase(indices + begin, indices + old_end);
-  reader.use_indices.insert(reader.use_indices.begin() + begin, fresh.size(),
-                            0);
+  reader.use_indices.erase(begin, old_end);
+  reader.use_indices.insert(begin, fresh.size(), 0);
   const absl::Span<const ValueId> all = reader.inputs.all();
   const int end = reader.inputs.end(slot);
   for (int i = end; i < static_cast<int>(all.size()); ++i) {

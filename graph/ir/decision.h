@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "graph/base/dtype_fwd.h"
+#include "graph/ir/compact_list.h"
 #include "graph/ir/ids.h"
 
 namespace halftone {
@@ -52,7 +52,7 @@ struct ReasonDoc {
 // All but kNone, for `halftone explain`.
 absl::Span<const ReasonDoc> ReasonDocs();
 
-using NameList = absl::InlinedVector<NameId, 4>;
+using NameList = CompactList<NameId, 3>;
 
 struct Decision {
   DType precision{};  // the op computes on this type

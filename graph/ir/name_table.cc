@@ -62,7 +62,8 @@ NameId NameTable::Add(absl::string_view begin, absl::string_view end,
   Entry& entry = names_.Add();
   const size_t size = begin.size() + end.size();
   char* const text = Room(size);
-  std::copy(end.begin(), end.end(), std::copy(begin.begin(), begin.end(), text));
+  std::copy(end.begin(), end.end(),
+            std::copy(begin.begin(), begin.end(), text));
   entry.text = text;
   entry.size = static_cast<uint32_t>(size);
   entry.dots = static_cast<uint8_t>(std::min(dots, kMostDots + 1));

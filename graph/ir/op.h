@@ -7,8 +7,8 @@
 #include <experimental/propagate_const>
 #include <memory>
 
-#include "absl/container/inlined_vector.h"
 #include "graph/ir/attr.h"
+#include "graph/ir/compact_list.h"
 #include "graph/ir/decision.h"
 #include "graph/ir/ids.h"
 #include "graph/ir/slots.h"
@@ -35,7 +35,7 @@ struct Op {
   Decision decision;
   Attrs attrs;
   // Where each input stands in its value's `uses`; the block's own.
-  absl::InlinedVector<int32_t, 4> use_indices;
+  CompactList<int32_t, 3> use_indices;
   // Names of the ops that this one replaced or was made for (frozen names).
   NameList origins;
   // A fusion's closed body; null for every other op. Who changes it changes
@@ -74,7 +74,7 @@ struct Value {
   int32_t result = 0;
   // Readers in no particular order (deterministic, though); commits and
   // results of the entry are not uses.
-  absl::InlinedVector<Use, 3> uses;
+  CompactList<Use, 2> uses;
 
   OpId op() const {
     return definition == Definition::kOp ? OpId(index) : OpId();

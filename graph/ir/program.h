@@ -115,7 +115,8 @@ struct Result {
 class Entry {
  public:
   Entry(Program* program, std::string name)
-      : name_(std::move(name)), block_(new Block(program)) {
+      : name_(std::move(name)),
+        block_(new Block(program, Block::kMany, Block::kMany)) {
     block_->entry_ = this;
   }
   const std::string& name() const { return name_; }

@@ -190,10 +190,10 @@ class OpSchema {
   absl::Span<const Slot> inputs() const { return inputs_; }
   absl::Span<const Slot> outputs() const { return outputs_; }
   absl::Span<const AttrSpec> attrs() const { return attrs_; }
-  int FindInput(absl::string_view name) const;    // -1: none
-  int FindOutput(absl::string_view name) const;   // -1: none
-  int FindAttr(absl::string_view name) const;     // -1: none
-  int FindTypeVar(absl::string_view name) const;  // -1: none (a fixed dtype)
+  int FindInput(absl::string_view name) const;      // -1: none
+  int FindOutput(absl::string_view name) const;     // -1: none
+  int FindAttr(absl::string_view name) const;       // -1: none
+  int FindTypeVar(absl::string_view name) const;    // -1: none (a fixed dtype)
   int stream_attr() const { return stream_attr_; }  // -1: none
   bool requires_attrs() const { return requires_attrs_; }
   bool has_grad() const { return static_cast<bool>(grad_); }

@@ -35,7 +35,12 @@ class TypeKey {
   template <typename T>
   void AddCounts(const Slots<T>& slots) {
     // A schema's slots are as many in every op.
-    AddInts(slots.ends(), [](int32_t end) { return end; });
+    const SlotEnds& ends = slots.ends();
+    if (ends.packed()) {
+      Add(ends.word());
+      return;
+    }
+    for (int s = 0; s < ends.size(); ++s) Add(ends[s]);
   }
   // Those of an op with the schema. The streams that ops draw random numbers
   // from tell no kinds apart: most ops that have one would be a kind each.

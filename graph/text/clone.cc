@@ -132,7 +132,8 @@ void Cloner::CopyOp(const Block& from, const Op& op, Block& to,
   }
   for (NameId name : op.origins) copy.origins.push_back(Name(name));
   if (op.body != nullptr) {
-    copy.body = std::make_unique<Block>(to_.get());
+    copy.body = std::make_unique<Block>(to_.get(), op.body->num_ops(),
+                                        op.body->value_limit());
     CopyBlock(*op.body, *copy.body);
   }
 }

@@ -38,12 +38,16 @@ class Inside {
 class BodyMaker {
  public:
   BodyMaker(Block& outer, absl::Span<const OpId> group)
-      : outer_(outer),
-        group_(group),
-        block_(std::make_unique<Block>(&outer.program())) {}
+      : outer_(outer), group_(group) {}
 
   std::unique_ptr<Block> Make(absl::Span<const ValueId> results) {
-    AddFeeds();
+    FindArguments();
+    const int ops = static_cast<int>(group_.size());
+    block_ = std::make_unique<Block>(&outer_.program(), ops, CountValues());
+    for (ValueId argument : arguments_) {
+      const Value& outside = outer_.value(argument);
+      inside_.Set(argument, block_->AddFeed(outside.name, outside.type));
+    }
     for (OpId id : group_) Take(outer_.mutable_op(id));
     for (ValueId result : results) {
       block_->body_results().push_back(inside_.Find(result));
@@ -57,7 +61,12 @@ class BodyMaker {
   bool IsMadeInside(ValueId value) const {
     return absl::c_linear_search(group_, outer_.value(value).op());
   }
-  void AddFeeds();
+  void FindArguments();
+  int CountValues() const {
+    size_t count = arguments_.size();
+    for (OpId id : group_) count += outer_.op(id).outputs.all().size();
+    return static_cast<int>(count);
+  }
   void Take(Op& op);
 
   Block& outer_;
@@ -67,12 +76,10 @@ class BodyMaker {
   Inside inside_;
 };
 
-void BodyMaker::AddFeeds() {
+void BodyMaker::FindArguments() {
   for (OpId id : group_) {
     for (ValueId in : outer_.op(id).inputs.all()) {
-      if (IsMadeInside(in) || inside_.Find(in).valid()) continue;
-      inside_.Set(in,
-                  block_->AddFeed(outer_.value(in).name, outer_.type_id(in)));
+      if (IsMadeInside(in) || absl::c_linear_search(arguments_, in)) continue;
       arguments_.push_back(in);
     }
   }

@@ -35,7 +35,8 @@ bool BlockCopier::CopyOp(const Op& op) {
 }
 
 std::unique_ptr<Block> CopyBody(const Block& from) {
-  auto to = std::make_unique<Block>(&from.program());
+  auto to = std::make_unique<Block>(&from.program(), from.num_ops(),
+                                    from.value_limit());
   BlockCopier copier(from, *to);
   for (ValueId feed : from.Feeds()) copier.Map(feed);
   for (OpId id = from.first(); id.valid(); id = from.next(id)) {

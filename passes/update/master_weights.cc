@@ -51,7 +51,8 @@ class LowCells {
     if (fresh) {
       const NameId name = block.value(low).name;
       if (program_.FindCell(name).valid()) {
-        return CompilerBug("cell ", block.name(low), " exists beside a cast of ",
+        return CompilerBug("cell ", block.name(low),
+                           " exists beside a cast of ",
                            program_.cell(read.parameter).name);
       }
       Cell cell;
