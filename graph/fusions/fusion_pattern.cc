@@ -51,6 +51,10 @@ FusionPattern& FusionPattern::AddRole(std::string role, Kind kind,
   }
   HT_CHECK(FindRole(role) < 0, "a role has one declaration");
   made.name = std::move(role);
+  if (absl::c_all_of(roles_, [](const Role& r) { return r.optional; })) {
+    ends_.push_back(made.type);
+    ends_with_any_ |= made.type == nullptr;
+  }
   roles_.push_back(std::move(made));
   return *this;
 }
@@ -112,20 +116,11 @@ FusionPattern::Place FusionPattern::ParsePlace(absl::string_view text) const {
   return {role, slot.first, index};
 }
 
-bool FusionPattern::CanEndWith(const OpSchema* type) const {
-  for (const Role& role : roles_) {
-    if (role.type == nullptr || role.type == type) return true;
-    if (!role.optional) return false;
-  }
-  return false;
-}
-
 bool FusionPattern::CanEndIn(const Block& block) const {
-  for (const Role& role : roles_) {
-    if (role.type == nullptr || block.CountOf(role.type) > 0) return true;
-    if (!role.optional) return false;
-  }
-  return false;
+  return ends_with_any_ ||
+         absl::c_any_of(ends_, [&block](const OpSchema* type) {
+           return block.CountOf(type) > 0;
+         });
 }
 
 ValueId FusionPattern::ValueAt(const Block& block, const FusionGroup& group,

@@ -5,6 +5,7 @@
 #ifndef HALFTONE_GRAPH_FUSIONS_FUSION_PATTERN_H_
 #define HALFTONE_GRAPH_FUSIONS_FUSION_PATTERN_H_
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -103,7 +104,10 @@ class FusionPattern {
   // Empty: nothing.
   const std::string& rounds() const { return rounds_; }
   // Whether an op of that type can stand last, and whether the block has one.
-  bool CanEndWith(const OpSchema* type) const;
+  bool CanEndWith(const OpSchema* type) const {
+    return ends_with_any_ ||
+           std::find(ends_.begin(), ends_.end(), type) != ends_.end();
+  }
   bool CanEndIn(const Block& block) const;
 
   // Whether the op alone could take the role.
@@ -149,6 +153,9 @@ class FusionPattern {
 
   std::string name_, formula_, rounds_;
   std::vector<Role> roles_;
+  // Of the roles up to the first that is not optional.
+  absl::InlinedVector<const OpSchema*, 4> ends_;
+  bool ends_with_any_ = false;
   Place key_;
   Collect collect_;
 };

@@ -39,8 +39,7 @@ absl::string_view Name(AttrKind kind) {
 }
 
 size_t HashOf(const AttrValue& value) {
-  return std::visit(
-      [&](const auto& v) { return absl::HashOf(value.index(), v); }, value);
+  return std::visit([](const auto& v) { return absl::HashOf(v); }, value);
 }
 
 Attrs AttrTable::Intern(AttrList list) {

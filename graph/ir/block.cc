@@ -17,16 +17,16 @@ Block::Block(Program* program, int32_t ops, int32_t values)
 // ---- Values.
 
 ValueId Block::NewValue(NameId name, TypeId type, Definition definition,
-                        int32_t index) {
-  HT_CHECK(!FindValue(name).valid(),
-           std::string(program_->name_of(name)).c_str());
+                        int32_t index, int32_t result) {
   Value& value = values_.Add();
   value.id = ValueId(values_.size() - 1);
+  HT_CHECK(value_by_name_.Insert(name, value.id),
+           std::string(program_->name_of(name)).c_str());
   value.name = name;
   value.type = type;
   value.definition = definition;
   value.index = index;
-  value_by_name_.Set(name, value.id);
+  value.result = result;
   return value.id;
 }
 
@@ -42,9 +42,8 @@ ValueId Block::AddFeed(NameId name, TypeId type) {
 ValueId Block::CellValue(CellId cell) {
   const ValueId known = FindCellValue(cell);
   if (known.valid()) return known;
-  const Cell& c = program_->cell(cell);
   const ValueId id =
-      NewValue(program_->cell_name(cell), program_->Intern(c.type),
+      NewValue(program_->cell_name(cell), program_->InternTypeOf(cell),
                Definition::kCell, cell.index());
   const size_t index = cell.index();
   if (index >= value_of_cell_.size()) value_of_cell_.resize(index + 1);
@@ -127,9 +126,8 @@ void Block::RenameValue(ValueId id, NameId name) {
   if (renamed.op().valid()) Touch(renamed.op());
   ForgetName(renamed);
   renamed.name = name;
-  HT_CHECK(!FindValue(name).valid(),
+  HT_CHECK(value_by_name_.Insert(name, id),
            std::string(program_->name_of(name)).c_str());
-  value_by_name_.Set(name, id);
 }
 
 void Block::EraseValue(ValueId id) {
@@ -158,24 +156,26 @@ OpId Block::AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
   op.attrs = attrs;
   op.inputs = std::move(inputs);
   const int num_inputs = static_cast<int>(op.inputs.all().size());
-  op.use_indices.resize(num_inputs);
   const absl::Span<const ValueId> reads = op.inputs.all();
-  for (int i = 0; i < num_inputs; ++i) AddUse(reads[i], op.id, i);
+  for (int i = 0; i < num_inputs; ++i) {
+    op.use_indices.push_back(Enlist(reads[i], {op.id, i}));
+  }
   int result = 0;
   for (int s = 0; s < outputs.slots(); ++s) {
     for (const OutputSpec& output : outputs.slot(s)) {
-      const ValueId made =
-          NewValue(output.name, output.type, Definition::kOp, op.id.index());
-      mutable_value(made).result = result++;
-      op.outputs.Add(made);
+      op.outputs.Add(NewValue(output.name, output.type, Definition::kOp,
+                              op.id.index(), result++));
     }
     op.outputs.EndSlot();
   }
   if (!name.valid()) {
     name = result > 0 ? outputs.all()[0].name : program_->InternName("op");
   }
-  op.name = UniqueOpName(name);
-  op_by_name_.Set(op.name, op.id);
+  op.name = name;
+  if (!op_by_name_.Insert(name, op.id)) {
+    op.name = NumberedOpName(name);
+    op_by_name_.Insert(op.name, op.id);
+  }
   ++CountOfSchema(schema);
   links_.Add().schema = schema;
   Touch(op.id);

@@ -183,7 +183,7 @@ class Block {
   friend class Entry;
   friend class BlockDamage;  // of tests: what no edit may do
   ValueId NewValue(NameId name, TypeId type, Definition definition,
-                   int32_t index);
+                   int32_t index, int32_t result = 0);
   // What calls it touches the ops that the change concerns.
   Value& mutable_value(ValueId id) { return values_[id.index()]; }
   void Touch(OpId id);
@@ -200,6 +200,8 @@ class Block {
   OpId& PreviousOf(OpId id) {
     return id.valid() ? links_[id.index()].previous : last_;
   }
+  // Adds a reader of the value; its index among the uses.
+  int32_t Enlist(ValueId value, Use use);
   void AddUse(ValueId value, OpId op, int position);
   void DropUse(OpId op, int position);
   void InsertResult(Op& op, int slot, ValueId value);

@@ -7,13 +7,16 @@
 
 namespace halftone {
 
-void Block::AddUse(ValueId id, OpId reader, int position) {
+int32_t Block::Enlist(ValueId id, Use use) {
   HT_CHECK(id.valid() && id.index() < values_.size() && !value(id).erased,
            "an input is not a live value");
   Value& read = mutable_value(id);
-  ops_[reader.index()].use_indices[position] =
-      static_cast<int32_t>(read.uses.size());
-  read.uses.push_back({reader, position});
+  read.uses.push_back(use);
+  return static_cast<int32_t>(read.uses.size()) - 1;
+}
+
+void Block::AddUse(ValueId id, OpId reader, int position) {
+  ops_[reader.index()].use_indices[position] = Enlist(id, {reader, position});
 }
 
 void Block::DropUse(OpId reader, int position) {

@@ -32,16 +32,20 @@ class NameMap {
     }
     return (*pages_[page])[name.index() % kPageSize];
   }
-  void Set(NameId name, Id id) {
+  // False if there is one, which stays.
+  bool Insert(NameId name, Id id) {
     if (!pages_.empty()) {
-      At(name) = id;
-      return;
+      Id& known = At(name);
+      if (known.valid()) return false;
+      known = id;
+      return true;
     }
-    Erase(name);
+    for (const auto& entry : few_) {
+      if (entry.first == name) return false;
+    }
     few_.emplace_back(name, id);
-    if (few_.size() <= kFew) return;
-    for (const auto& [known, known_id] : few_) At(known) = known_id;
-    few_ = {};
+    if (few_.size() > kFew) Spread();
+    return true;
   }
   void Erase(NameId name) {
     if (!pages_.empty()) {
@@ -57,6 +61,10 @@ class NameMap {
   }
 
  private:
+  void Spread() {
+    for (const auto& [known, id] : few_) At(known) = id;
+    few_ = {};
+  }
   static constexpr size_t kFew = 32;
   static constexpr int kPageSize = 128;
   using Page = std::array<Id, kPageSize>;

@@ -37,18 +37,24 @@ Cell& Program::AddCell(Cell cell) {
 Cell& Program::AddCell(NameId name, Cell cell) {
   cell.id = CellId(num_cells());
   cell.name = std::string(name_of(name));
-  HT_CHECK(!FindCell(name).valid(), cell.name.c_str());
-  cell_by_name_.Set(name, cell.id);
+  HT_CHECK(cell_by_name_.Insert(name, cell.id), cell.name.c_str());
   cell_names_.push_back(name);
+  cell_types_.emplace_back();
   cells_.push_back(std::move(cell));
   return cells_.back();
+}
+
+TypeId Program::InternTypeOf(CellId id) {
+  const TensorType& type = cell(id).type;
+  TypeId& known = cell_types_[id.index()];
+  if (!known.valid() || types_[known] != type) known = Intern(type);
+  return known;
 }
 
 Constant& Program::AddConstant(Constant constant) {
   constant.id = ConstantId(num_constants());
   const NameId name = InternName(constant.name);
-  HT_CHECK(!constant_by_name_.Find(name).valid(), constant.name.c_str());
-  constant_by_name_.Set(name, constant.id);
+  HT_CHECK(constant_by_name_.Insert(name, constant.id), constant.name.c_str());
   constant_names_.push_back(name);
   constants_.push_back(std::move(constant));
   return constants_.back();

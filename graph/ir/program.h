@@ -205,6 +205,7 @@ class Program {
   Cell& cell(CellId id) { return cells_[id.index()]; }
   const Cell& cell(CellId id) const { return cells_[id.index()]; }
   NameId cell_name(CellId id) const { return cell_names_[id.index()]; }
+  TypeId InternTypeOf(CellId id);
   CellId FindCell(NameId name) const { return cell_by_name_.Find(name); }
   CellId FindCell(absl::string_view name) const {
     return FindCell(FindName(name));
@@ -240,6 +241,7 @@ class Program {
   NameTable names_;
   std::deque<Cell> cells_;
   std::vector<NameId> cell_names_;
+  std::vector<TypeId> cell_types_;  // when they were last asked for
   NameMap<CellId> cell_by_name_;
   std::deque<Constant> constants_;
   std::vector<NameId> constant_names_;

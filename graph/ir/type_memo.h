@@ -2,6 +2,7 @@
 #ifndef HALFTONE_GRAPH_IR_TYPE_MEMO_H_
 #define HALFTONE_GRAPH_IR_TYPE_MEMO_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/container/flat_hash_map.h"
@@ -30,7 +31,11 @@ class TypeMemo {
   }
 
  private:
-  absl::flat_hash_map<Key, Types> types_;
+  // A key is a hash.
+  struct Hash {
+    size_t operator()(Key key) const { return key; }
+  };
+  absl::flat_hash_map<Key, Types, Hash> types_;
 };
 
 }  // namespace halftone

@@ -8,13 +8,13 @@ namespace halftone {
 NameId UniqueNames::Find(NameId base, NameTable& names,
                          absl::FunctionRef<bool(NameId)> in_use) {
   if (!in_use(base)) return base;
+  for (const absl::string_view suffix : kFirst) {
+    const NameId name = names.Append(base, suffix);
+    if (!in_use(name)) return name;
+  }
   const auto with = [&](int32_t n) {
     return names.Append(base, absl::StrCat(".", n));
   };
-  for (int32_t n = 1; n <= kTried; ++n) {
-    const NameId name = with(n);
-    if (!in_use(name)) return name;
-  }
   Suffixes& suffixes = suffixes_[base];
   while (!suffixes.released.empty()) {
     const NameId name = with(suffixes.released.top());

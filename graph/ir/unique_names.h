@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <queue>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
 #include "graph/ir/ids.h"
 #include "graph/ir/name_table.h"
 
@@ -27,7 +29,8 @@ class UniqueNames {
   void Release(NameId name, const NameTable& names);
 
  private:
-  static constexpr int32_t kTried = 4;
+  static constexpr absl::string_view kFirst[] = {".1", ".2", ".3", ".4"};
+  static constexpr int32_t kTried = std::size(kFirst);
   struct Suffixes {
     // kTried+1 .. next-1 were all seen in use; those released since are in
     // `released`.

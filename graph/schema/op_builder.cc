@@ -225,7 +225,10 @@ absl::Status OpBuilder::Complete(Draft& draft) {
   if (schema_ == nullptr) return UnknownOp(unknown_);
   HT_RETURN_IF_ERROR(wrong_);
   HT_RETURN_IF_ERROR(GatherInputs(draft));
-  HT_RETURN_IF_ERROR(CheckAttrs(*schema_, attrs_));
+  // Attr takes none but the schema's, of its kinds.
+  if (schema_->requires_attrs()) {
+    HT_RETURN_IF_ERROR(CheckAttrs(*schema_, attrs_));
+  }
   draft.attrs = block_->program().Intern(std::move(attrs_));
   HT_RETURN_IF_ERROR(NameOutputs(draft));
   if (draft.lacks_implicit) HT_RETURN_IF_ERROR(FillImplicit(draft));

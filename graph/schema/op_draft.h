@@ -4,7 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/container/inlined_vector.h"
+#include "graph/ir/compact_list.h"
 #include "graph/schema/op_builder.h"
 
 namespace halftone {
@@ -27,7 +27,7 @@ class NameSet {
 
  private:
   static constexpr size_t kFew = 16;
-  absl::InlinedVector<NameId, 4> few_;
+  CompactList<NameId, 3> few_;
   absl::flat_hash_set<NameId> many_;
 };
 

@@ -266,6 +266,7 @@ bool Fuser::Run() {
   OpId next;
   for (OpId id = block_.last(); id.valid(); id = next) {
     next = block_.previous(id);
+    if (!pattern_.CanEndWith(block_.schema(id))) continue;
     const Group group = FindGroup(id);
     if (group.empty()) continue;
     const Plan plan = PlanFusion(block_, group, held_, order_);

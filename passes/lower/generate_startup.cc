@@ -51,37 +51,50 @@ double Deviation(const Initializer& init, const Fans& fans) {
   }
 }
 
-OpBuilder Uniform(OpBuilder op, double low, double high) {
-  return std::move(op.Attr("low", low).Attr("high", high));
-}
-OpBuilder Normal(OpBuilder op, double mean, double deviation) {
-  return std::move(op.Attr("mean", mean).Attr("std", deviation));
-}
-
-// A uniform distribution on +-b has the deviation b / sqrt(3).
-OpBuilder MakeInit(Block& block, const Initializer& init, const Fans& fans) {
-  const auto make = [&block](absl::string_view op_type) {
-    return MakeOp(block, op_type, Role::kForward);
-  };
-  const double bound = std::sqrt(3.0) * Deviation(init, fans);
-  switch (init.kind) {
+absl::string_view OpOf(Initializer::Kind kind) {
+  switch (kind) {
     case Initializer::Kind::kUniform:
-      return Uniform(make("init_uniform"), init.a, init.b);
-    case Initializer::Kind::kNormal:
-      return Normal(make("init_normal"), init.a, init.b);
-    case Initializer::Kind::kTruncatedNormal:
-      return Normal(make("init_truncated_normal"), init.a, init.b);
     case Initializer::Kind::kXavierUniform:
     case Initializer::Kind::kKaimingUniform:
-      return Uniform(make("init_uniform"), -bound, bound);
+      return "init_uniform";
+    case Initializer::Kind::kNormal:
     case Initializer::Kind::kXavierNormal:
     case Initializer::Kind::kKaimingNormal:
-      return Normal(make("init_normal"), 0, Deviation(init, fans));
+      return "init_normal";
+    case Initializer::Kind::kTruncatedNormal:
+      return "init_truncated_normal";
     case Initializer::Kind::kConstant:
     case Initializer::Kind::kNone:
       break;
   }
-  return make("fill_constant").Attr("value", init.a);
+  return "fill_constant";
+}
+
+// What the op draws from. A uniform distribution on +-b has the deviation
+// b / sqrt(3).
+void SetDistribution(const Initializer& init, const Fans& fans, OpBuilder& op) {
+  switch (init.kind) {
+    case Initializer::Kind::kUniform:
+      op.Attr("low", init.a).Attr("high", init.b);
+      return;
+    case Initializer::Kind::kNormal:
+    case Initializer::Kind::kTruncatedNormal:
+      op.Attr("mean", init.a).Attr("std", init.b);
+      return;
+    case Initializer::Kind::kXavierUniform:
+    case Initializer::Kind::kKaimingUniform: {
+      const double bound = std::sqrt(3.0) * Deviation(init, fans);
+      op.Attr("low", -bound).Attr("high", bound);
+      return;
+    }
+    case Initializer::Kind::kXavierNormal:
+    case Initializer::Kind::kKaimingNormal:
+      op.Attr("mean", 0.0).Attr("std", Deviation(init, fans));
+      return;
+    case Initializer::Kind::kConstant:
+    case Initializer::Kind::kNone:
+      op.Attr("value", init.a);
+  }
 }
 
 // The random stream of a cell: 31 bits of its name, never 0.
@@ -105,6 +118,7 @@ NameId InitName(Program& program, const Cell& cell) {
 absl::Status InitCell(Entry& entry, const Cell& cell) {
   Block& block = entry.block();
   std::vector<int64_t> shape;
+  shape.reserve(cell.type.dims.size());
   for (const Dim& dim : cell.type.dims) {
     if (!dim.is_constant()) {
       return CompilerBug("cell ", cell.name, " has a symbolic size");
@@ -116,8 +130,9 @@ absl::Status InitCell(Entry& entry, const Cell& cell) {
   // Low cells are drawn in f32 and rounded once.
   const bool low = IsLow(cell.type.dtype);
   const NameId name = InitName(block.program(), cell);
-  OpBuilder init = MakeInit(block, cell.init, FansOf(shape));
-  init.Attr("shape", shape)
+  const Fans fans = FansOf(shape);
+  OpBuilder init = MakeOp(block, OpOf(cell.init.kind), Role::kForward);
+  init.Attr("shape", std::move(shape))
       .Attr("dtype", low ? DType::kF32 : cell.type.dtype)
       .Out("Out", low ? block.program().names().Append(name, ".f32") : name)
       .Line(cell.line);
@@ -125,10 +140,13 @@ absl::Status InitCell(Entry& entry, const Cell& cell) {
     init.Attr("stream", StreamOf(average ? block.program().cell(cell.of).name
                                          : cell.name));
   }
+  SetDistribution(cell.init, fans, init);
   HT_ASSIGN_OR_RETURN(ValueId value, BuildValue(block, init));
-  TensorType type = block.type(value);
-  type.layout = cell.type.layout;
-  block.SetType(value, type);
+  if (block.type(value).layout != cell.type.layout) {
+    TensorType type = block.type(value);
+    type.layout = cell.type.layout;
+    block.SetType(value, type);
+  }
   if (low) {
     OpBuilder cast = MakeOp(block, "cast", Role::kForward);
     cast.In("X", value).Attr("to", cell.type.dtype).Out("Out", name);

@@ -111,7 +111,7 @@ absl::Status WriteLow(Entry& train, OpId update,
     const ValueId next = block.AddOutput(
         update, slot,
         block.UniqueValueName(program.names().Append(name, kNextSuffix)),
-        program.Intern(program.cell(low).type));
+        program.InternTypeOf(low));
     train.commits().push_back({low, next});
     names.push_back(name);
   }
