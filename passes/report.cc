@@ -310,7 +310,9 @@ void ReportBuilder::AddCasts(const Program& program, const Block& block) {
   std::vector<NameId> ops;
   ops.reserve(inserted_casts_.size());
   for (const Cast& cast : inserted_casts_) {
-    ops.push_back(program.FindName(inserted_->name_of(cast.op)));
+    ops.push_back(inserted_ == &program
+                      ? cast.op
+                      : program.FindName(inserted_->name_of(cast.op)));
   }
   const Takers takers = FindTakers(block, ops);
   const LowCells low_cells = FindLowCells(program);

@@ -303,6 +303,13 @@ std::vector<OpId> Block::OpsOf(const OpSchema* schema) const {
   return found;
 }
 
+bool Block::HasOpOf(absl::FunctionRef<bool(const OpSchema*)> is_one) const {
+  for (const SchemaCount& entry : counts_) {
+    if (entry.count > 0 && is_one(entry.schema)) return true;
+  }
+  return false;
+}
+
 std::vector<int32_t> Block::Numbering() const {
   std::vector<int32_t> numbers(op_limit(), -1);
   int32_t number = 0;

@@ -137,6 +137,8 @@ class Block {
   absl::Span<const SchemaCount> counts() const { return counts_; }
   // Those, in order.
   std::vector<OpId> OpsOf(const OpSchema* schema) const;
+  // Whether it has an op of a schema that is one of those.
+  bool HasOpOf(absl::FunctionRef<bool(const OpSchema*)> is_one) const;
   // Ids are below these, erased ones included: sizes for side tables.
   int op_limit() const { return ops_.size(); }
   int value_limit() const { return values_.size(); }

@@ -24,6 +24,10 @@ int64_t Multiply(int64_t a, int64_t b) {
 Dim Dim::operator*(const Dim& other) const {
   Dim product(Multiply(coefficient_, other.coefficient_));
   if (product.coefficient_ == 0) return product;
+  if (other.is_constant()) {
+    product.powers_ = powers_;
+    return product;
+  }
   for (int s = 0; s < kMaxSymbols; ++s) {
     product.powers_[s] = std::min(255, powers_[s] + other.powers_[s]);
   }

@@ -16,6 +16,7 @@ class TypeTable {
  public:
   TypeId Intern(const TensorType& type);
   const TensorType& operator[](TypeId id) const { return types_[id.index()]; }
+  int32_t size() const { return types_.size(); }
 
  private:
   ChunkedVector<TensorType> types_;

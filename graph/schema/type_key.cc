@@ -51,6 +51,11 @@ void TypeKey::AddBinding(absl::string_view type_var, DType dtype) {
   Add(static_cast<uint64_t>(dtype));
 }
 
+TypeMemo::Key KeptKindOf(const Block& block, const Op& op) {
+  const TypeMemo::Key kept = block.kind(op.id);
+  return kept != 0 ? kept : TypeKey(block, op).value();
+}
+
 TypeMemo::Key KindOf(const Block& block, OpId op) {
   if (block.kind(op) == 0) {
     block.SetKind(op, TypeKey(block, block.op(op)).value());

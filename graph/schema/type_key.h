@@ -90,6 +90,8 @@ class TypeKey {
 // The key of an op of the block, which keeps it until the op is edited: not for
 // several threads at once.
 TypeMemo::Key KindOf(const Block& block, OpId op);
+// The same for several threads: what nobody has kept is found anew.
+TypeMemo::Key KeptKindOf(const Block& block, const Op& op);
 
 }  // namespace halftone
 

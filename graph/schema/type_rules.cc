@@ -44,10 +44,12 @@ absl::Status TypeBinder::BindInputs(const SlotTypes& inputs) {
     if (!Binds(slot)) continue;
     const int var = slot.type_var;
     for (const TensorType& type : inputs[s]) {
+      // A list's members are alike.
+      if (type.dtype == (var >= 0 ? bound_[var].dtype : slot.fixed)) continue;
       absl::Status status;
       if (var >= 0) {
         status = BindVar(var, type.dtype, absl::StrCat("slot ", slot.name));
-      } else if (type.dtype != slot.fixed) {
+      } else {
         status = ModelError("expected ", slot.type);
       }
       if (!status.ok()) {

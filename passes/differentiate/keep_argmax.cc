@@ -16,8 +16,8 @@ namespace passes {
 namespace {
 
 // Ops of pooling, by what they have.
-bool IsPool(const OpSchema& schema) {
-  return schema.FindOutput("Argmax") >= 0 && schema.FindAttr("ksize") >= 0;
+bool IsPool(const OpSchema* schema) {
+  return schema->FindOutput("Argmax") >= 0 && schema->FindAttr("ksize") >= 0;
 }
 
 bool WindowsOverlap(const Op& op) {
@@ -66,11 +66,12 @@ absl::StatusOr<bool> KeepArgmax::Run(Program& program) {
   Entry* train = program.FindEntry(kTrainEntry);
   if (train == nullptr) return false;
   Block& block = train->block();
+  if (!block.HasOpOf(IsPool)) return false;
   const std::vector<bool> reached = ReachedByParameters(block);
   bool changed = false;
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
-    if (op.role != Role::kForward || !IsPool(*op.schema) ||
+    if (op.role != Role::kForward || !IsPool(op.schema) ||
         op.outputs.has(op.schema->FindOutput("Argmax")) ||
         !reached[op.in(0).index()] ||
         !(WindowsOverlap(op) || IsPooledByItsNorm(block, op, *kernels_))) {

@@ -25,6 +25,14 @@ bool IsActivation(const TensorType& type) {
   return type.rank() == 4 && !type.dims[0].is_constant();
 }
 
+bool HasActivations(const Program& program) {
+  const TypeTable& types = program.types();
+  for (int32_t i = 0; i < types.size(); ++i) {
+    if (IsActivation(types[TypeId(i)])) return true;
+  }
+  return false;
+}
+
 // Whether the op moves an image's channels behind its pixels
 // (to: row_major, [N, H, W, C]), or from there before them (to: channels_last).
 bool MovesChannels(const Op& op, Layout to) {
@@ -325,7 +333,9 @@ absl::StatusOr<bool> LayoutChooser::Run() {
 }  // namespace
 
 absl::StatusOr<bool> ConvertRegions::Run(Program& program) {
-  if (!kernels_->prefers_channels_last()) return false;
+  if (!kernels_->prefers_channels_last() || !HasActivations(program)) {
+    return false;
+  }
   bool changed = false;
   for (const auto& entry : program.entries()) {
     HT_ASSIGN_OR_RETURN(const bool converted,

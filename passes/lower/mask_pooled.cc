@@ -14,9 +14,8 @@ namespace passes {
 namespace {
 
 // A gradient of pooling whose maxima's places are known.
-bool IsMaxPoolGrad(const Op& op) {
-  return op.schema->FindInput("Argmax") >= 0 &&
-         op.schema->FindInput("OutGrad") >= 0;
+bool IsMaxPoolGrad(const OpSchema* schema) {
+  return schema->FindInput("Argmax") >= 0 && schema->FindInput("OutGrad") >= 0;
 }
 
 class Masker {
@@ -40,7 +39,7 @@ class Masker {
   OpId PoolGradBefore(const Op& mask) const {
     const OpId id =
         OnlyFor(block_, mask.id, InputOf(mask, "OutGrad"), held_.function());
-    if (!id.valid() || !IsMaxPoolGrad(block_.op(id))) return OpId();
+    if (!id.valid() || !IsMaxPoolGrad(block_.schema(id))) return OpId();
     const OpId pool = PoolOf(block_.op(id));
     return pool.valid() && block_.op(pool).in(0) == InputOf(mask, "Out")
                ? id
@@ -83,6 +82,7 @@ class Masker {
 absl::StatusOr<bool> MaskPooled::Run(Program& program) {
   bool changed = false;
   for (const auto& entry : program.entries()) {
+    if (!entry->block().HasOpOf(IsMaxPoolGrad)) continue;
     HeldValues held(*entry);
     HT_ASSIGN_OR_RETURN(const bool swapped, Masker(entry->block(), held).Run());
     changed |= swapped;

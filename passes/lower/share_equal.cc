@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
+#include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/share_members.h"
 
@@ -41,10 +42,13 @@ struct Equal {
 
 // Whether there may be an op equal to it: it reads what this one reads, so
 // that each of these values has another reader.
-bool MayHaveEqual(const Block& block, const Op& op) {
-  if (op.schema->no_merge() || op.body != nullptr || op.inputs.all().empty()) {
-    return false;
-  }
+bool MayHaveEqual(const Block& block, OpId id) {
+  static const OpSchema* const kFusion = Ops().Find("fusion");
+  // Of most ops in large entries no more need be looked at.
+  const OpSchema* const schema = block.schema(id);
+  if (schema->no_merge() || schema == kFusion) return false;
+  const Op& op = block.op(id);
+  if (op.inputs.all().empty()) return false;
   for (ValueId input : op.inputs.all()) {
     if (block.value(input).uses.size() < 2) return false;
   }
@@ -66,7 +70,7 @@ class Sharer {
     for (OpId id = block_.first(); id.valid();) {
       const OpId next = block_.next(id);
       if ((since == 0 || candidates[id.index()]) &&
-          MayHaveEqual(block_, block_.op(id))) {
+          MayHaveEqual(block_, id)) {
         const OpId equal = FindEqual(id);
         if (equal.valid()) Merge(id, equal);
         changed |= equal.valid();
@@ -131,7 +135,7 @@ class Sharer {
   void EnterReaders(const Value& value) {
     for (const Use& use : value.uses) {
       if (!visited_[use.op.index()] ||
-          !MayHaveEqual(block_, block_.op(use.op))) {
+          !MayHaveEqual(block_, use.op)) {
         continue;
       }
       const Use rarest = RarestUse(use.op);

@@ -21,7 +21,7 @@ constexpr int64_t kMostWorkspace = int64_t{1} << 50;
 
 absl::StatusOr<KernelChoice> KernelChooser::ChoiceFor(const Block& block,
                                                       const Op& op) {
-  const TypeMemo::Key kind = TypeKey(block, op).value();
+  const TypeMemo::Key kind = KeptKindOf(block, op);
   const auto known = known_.find(kind);
   if (known != known_.end()) return known->second;
   HT_ASSIGN_OR_RETURN(

@@ -44,7 +44,8 @@ class Drafter {
     if (draft_.world_size > 1) {
       HT_RETURN_IF_ERROR(CheckRankGroups(*entry, draft_.world_size));
     }
-    HT_RETURN_IF_ERROR(CheckSizes(block));
+    std::vector<bool> checked(request_.program->types().size());  // by type
+    HT_RETURN_IF_ERROR(CheckSizes(block, checked));
     Scope scope{&block, std::vector<int>(block.value_limit(), -1)};
     for (ValueId feed : block.Feeds()) {
       draft_.feeds.push_back(NodeOf(scope, feed));
@@ -76,11 +77,13 @@ class Drafter {
   };
 
   // Beyond any memory, sizes and indices need not fit into 64 bits either.
-  absl::Status CheckSizes(const Block& block) const {
+  absl::Status CheckSizes(const Block& block,
+                          std::vector<bool>& checked) const {
     constexpr int64_t kMostElements = int64_t{1} << 50;
     for (int i = 0; i < block.value_limit(); ++i) {
       const Value& value = block.value(ValueId(i));
-      if (value.erased) continue;
+      if (value.erased || checked[value.type.index()]) continue;
+      checked[value.type.index()] = true;
       const TensorType& type = block.type(value.id);
       const int64_t elements = type.Elements().Evaluate(request_.symbols);
       if (elements <= kMostElements) continue;
@@ -92,7 +95,7 @@ class Drafter {
     }
     for (OpId id = block.first(); id.valid(); id = block.next(id)) {
       const Block* body = block.op(id).body.get();
-      if (body != nullptr) HT_RETURN_IF_ERROR(CheckSizes(*body));
+      if (body != nullptr) HT_RETURN_IF_ERROR(CheckSizes(*body, checked));
     }
     return absl::OkStatus();
   }
