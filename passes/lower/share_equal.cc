@@ -69,8 +69,7 @@ class Sharer {
     bool changed = false;
     for (OpId id = block_.first(); id.valid();) {
       const OpId next = block_.next(id);
-      if ((since == 0 || candidates[id.index()]) &&
-          MayHaveEqual(block_, id)) {
+      if ((since == 0 || candidates[id.index()]) && MayHaveEqual(block_, id)) {
         const OpId equal = FindEqual(id);
         if (equal.valid()) Merge(id, equal);
         changed |= equal.valid();
@@ -134,8 +133,7 @@ class Sharer {
   // many now.
   void EnterReaders(const Value& value) {
     for (const Use& use : value.uses) {
-      if (!visited_[use.op.index()] ||
-          !MayHaveEqual(block_, use.op)) {
+      if (!visited_[use.op.index()] || !MayHaveEqual(block_, use.op)) {
         continue;
       }
       const Use rarest = RarestUse(use.op);
