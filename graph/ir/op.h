@@ -74,7 +74,7 @@ struct Value {
   int32_t result = 0;
   // Readers in no particular order (deterministic, though); commits and
   // results of the entry are not uses.
-  CompactList<Use, 2> uses;
+  CompactList<Use, 3> uses;
 
   OpId op() const {
     return definition == Definition::kOp ? OpId(index) : OpId();

@@ -1,25 +1,47 @@
 #include "passes/lower/drop_dead.h"
 
+#include <vector>
+
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
 namespace passes {
 
-// One sweep from the last op up: an op is needed if a later one is.
+namespace {
+
+// From values that nothing reads: they are few, and a block's values lie side
+// by side. An op is dead once the last op that needs it is gone.
+bool DropDeadOf(Block& block, const HeldValues& held) {
+  std::vector<OpId> unread;
+  for (int i = 0; i < block.value_limit(); ++i) {
+    const Value& value = block.value(ValueId(i));
+    if (!value.erased && value.uses.empty() && value.op().valid()) {
+      unread.push_back(value.op());
+    }
+  }
+  bool changed = false;
+  while (!unread.empty()) {
+    const OpId id = unread.back();
+    unread.pop_back();
+    const Op& op = block.op(id);
+    if (op.erased || !IsDead(block, op, held)) continue;
+    for (ValueId input : op.inputs.all()) {
+      const OpId producer = block.value(input).op();
+      if (producer.valid()) unread.push_back(producer);
+    }
+    block.EraseOp(id);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace
+
 absl::StatusOr<bool> DropDead::Run(Program& program) {
   bool changed = false;
   for (const auto& entry : program.entries()) {
-    Block& block = entry->block();
     const HeldValues held(*entry);
-    for (OpId id = block.last(); id.valid();) {
-      const Op& op = block.op(id);
-      const OpId previous = block.previous(id);
-      if (IsDead(block, op, held)) {
-        block.EraseOp(id);
-        changed = true;
-      }
-      id = previous;
-    }
+    changed |= DropDeadOf(entry->block(), held);
   }
   return changed;
 }

@@ -66,8 +66,8 @@ class Folder {
 
   Block& block_;
   KernelLookup kernels_;
-  // By op id: a cast, or an op that reads one or is read by one. Only these
-  // have anything to fold.
+  // By op id: an op, a cast or not, that reads a cast or is read by one. Only
+  // these have anything to fold.
   std::vector<bool> beside_cast_;
   // Ops to look at again: a neighbour has changed since.
   std::vector<OpId> queue_;
@@ -267,7 +267,6 @@ void Folder::MarkBesideCasts() {
   for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     if (block_.schema(id) != cast_) continue;
     const Op& op = block_.op(id);
-    beside_cast_[id.index()] = true;
     const OpId producer = block_.value(op.in(0)).op();
     if (producer.valid()) beside_cast_[producer.index()] = true;
     for (const Use& use : block_.value(op.out(0)).uses) {
