@@ -42,17 +42,16 @@ size_t HashOf(const AttrValue& value) {
   return std::visit([](const auto& v) { return absl::HashOf(v); }, value);
 }
 
-Attrs AttrTable::Intern(AttrList list) {
+Attrs AttrTable::InternFrom(absl::Span<AttrList::value_type> list) {
   if (list.empty()) return Attrs();
-  auto it = lists_.find(list);
-  if (it == lists_.end()) {
-    list.shrink_to_fit();
-    it = lists_.insert(std::make_unique<const AttrList>(std::move(list))).first;
-  }
+  const auto it = lists_.lazy_emplace(AttrSpan(list), [&](const auto& add) {
+    add(std::make_unique<const AttrList>(std::make_move_iterator(list.begin()),
+                                         std::make_move_iterator(list.end())));
+  });
   return Attrs(it->get());
 }
 
-size_t AttrTable::Hash::operator()(const AttrList& list) const {
+size_t AttrTable::Hash::operator()(AttrSpan list) const {
   size_t hash = list.size();
   for (const auto& attr : list) {
     hash = absl::HashOf(hash, attr.first, halftone::HashOf(attr.second));
@@ -60,7 +59,7 @@ size_t AttrTable::Hash::operator()(const AttrList& list) const {
   return hash;
 }
 
-bool AttrTable::Equal::Same(const AttrList& a, const AttrList& b) {
+bool AttrTable::Equal::Same(AttrSpan a, AttrSpan b) {
   return std::equal(
       a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
         return x.first == y.first && SameValue(x.second, y.second);

@@ -72,23 +72,25 @@ class Attrs {
 // bits.
 class AttrTable {
  public:
-  Attrs Intern(AttrList list);
+  Attrs Intern(AttrList list) { return InternFrom(absl::MakeSpan(list)); }
+  // The same of a list that lies elsewhere: what is new is moved out of it.
+  Attrs InternFrom(absl::Span<AttrList::value_type> list);
 
  private:
   struct Hash {
     using is_transparent = void;
-    size_t operator()(const AttrList& list) const;
+    size_t operator()(AttrSpan list) const;
     size_t operator()(const std::unique_ptr<const AttrList>& list) const {
       return (*this)(*list);
     }
   };
   struct Equal {
     using is_transparent = void;
-    static const AttrList& List(const AttrList& list) { return list; }
-    static const AttrList& List(const std::unique_ptr<const AttrList>& list) {
+    static AttrSpan List(AttrSpan list) { return list; }
+    static AttrSpan List(const std::unique_ptr<const AttrList>& list) {
       return *list;
     }
-    static bool Same(const AttrList& a, const AttrList& b);
+    static bool Same(AttrSpan a, AttrSpan b);
     template <typename A, typename B>
     bool operator()(const A& a, const B& b) const {
       return Same(List(a), List(b));

@@ -185,6 +185,7 @@ class Program {
   const TypeTable& types() const { return types_; }
   TypeMemo& inferred_types() { return inferred_types_; }
   Attrs Intern(AttrList attrs) { return attrs_.Intern(std::move(attrs)); }
+  AttrTable& attrs() { return attrs_; }
   NameId InternName(absl::string_view name) { return names_.Intern(name); }
   // Invalid if the name was never interned.
   NameId FindName(absl::string_view name) const { return names_.Find(name); }

@@ -119,7 +119,6 @@ OpBuilder& OpBuilder::Attr(absl::string_view name, AttrValue value) {
 }
 
 void OpBuilder::SetAttr(int index, AttrValue&& value) {
-  if (attrs_.empty()) attrs_.reserve(schema_->attrs().size());
   if (attrs_.empty() || attrs_.back().first < index) {
     attrs_.emplace_back(static_cast<int16_t>(index), std::move(value));
     return;
@@ -229,7 +228,7 @@ absl::Status OpBuilder::Complete(Draft& draft) {
   if (schema_->requires_attrs()) {
     HT_RETURN_IF_ERROR(CheckAttrs(*schema_, attrs_));
   }
-  draft.attrs = block_->program().Intern(std::move(attrs_));
+  draft.attrs = block_->program().attrs().InternFrom(absl::MakeSpan(attrs_));
   HT_RETURN_IF_ERROR(NameOutputs(draft));
   if (draft.lacks_implicit) HT_RETURN_IF_ERROR(FillImplicit(draft));
   return FindOutputTypes(draft);

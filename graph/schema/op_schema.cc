@@ -16,10 +16,10 @@ namespace {
 // Most names differ in their first character or their length, which spares the
 // call that compares the rest.
 bool IsNamed(const std::string& item, absl::string_view name) {
-  return item.size() == name.size() &&
-         (name.empty() ||
-          (item[0] == name[0] &&
-           std::memcmp(item.data(), name.data(), name.size()) == 0));
+  if (item.size() != name.size()) return false;
+  if (name.empty() || item[0] != name[0]) return name.empty();
+  return name.size() == 1 ||
+         std::memcmp(item.data(), name.data(), name.size()) == 0;
 }
 
 template <typename Items>
