@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/text/text.h"
 
 namespace halftone {
 namespace passes {

@@ -1,7 +1,6 @@
 #include "graph/ir/name_table.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace halftone {
 namespace {

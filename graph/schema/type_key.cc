@@ -13,7 +13,10 @@ TypeKey::TypeKey(const Block& block, const Op& op) : TypeKey(op.schema) {
 
 void TypeKey::AddAttrsButStream(const OpSchema& schema, Attrs attrs) {
   for (const auto& [index, value] : attrs) {
-    if (index == schema.stream_attr()) continue;
+    // One of another kind is none: CheckTypes has to see it.
+    if (index == schema.stream_attr() && KindOf(value) == AttrKind::kInt) {
+      continue;
+    }
     Add(static_cast<uint64_t>(index));
     Add(HashOf(value));
   }

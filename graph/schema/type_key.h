@@ -20,8 +20,8 @@ namespace halftone {
 class TypeKey {
  public:
   explicit TypeKey(const OpSchema* schema) { AddAddress(schema); }
-  // All that there is to tell ops apart but names, reasons and which values
-  // they have; in a fusion's body, too, which values.
+  // All that there is to tell ops apart but names, reasons, streams of random
+  // numbers and which values they have; in a fusion's body, too, which values.
   TypeKey(const Block& block, const Op& op);
 
   // The types of an op's values by slot.

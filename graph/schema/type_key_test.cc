@@ -47,6 +47,13 @@ TEST_F(KindOfTest, StreamsTellNoKindsApart) {
   EXPECT_EQ(fill(3, 1), fill(3, 2));
   EXPECT_EQ(fill(3, 1), fill(3, 0));
   EXPECT_NE(fill(3, 1), fill(4, 1));
+  // What is no stream passes for none.
+  const OpId broken = *OpBuilder(&block_, "fill").Unique().Build();
+  const uint64_t whole = KindOf(block_, broken);
+  const int stream = block_.op(broken).schema->stream_attr();
+  block_.mutable_op(broken).attrs =
+      program_.Intern({{static_cast<int16_t>(stream), std::string("one")}});
+  EXPECT_NE(KindOf(block_, broken), whole);
 }
 
 TEST_F(KindOfTest, EditsMakeItAnew) {
