@@ -39,7 +39,8 @@ absl::string_view Name(AttrKind kind) {
 }
 
 size_t HashOf(const AttrValue& value) {
-  return std::visit([](const auto& v) { return absl::HashOf(v); }, value);
+  return std::visit(
+      [&](const auto& v) { return absl::HashOf(value.index(), v); }, value);
 }
 
 Attrs AttrTable::InternFrom(absl::Span<AttrList::value_type> list) {

@@ -2,6 +2,7 @@
 #ifndef HALFTONE_GRAPH_IR_ATTR_H_
 #define HALFTONE_GRAPH_IR_ATTR_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,23 @@ size_t HashOf(const AttrValue& value);
 // else has the schema's default.
 using AttrList = std::vector<std::pair<int16_t, AttrValue>>;
 using AttrSpan = absl::Span<const AttrList::value_type>;
+
+// Sets the attribute of that index in a list, an AttrList or alike; those that
+// come in order are not searched for.
+template <typename List>
+void SetAttrAt(int index, AttrValue value, List* list) {
+  const auto at = list->empty() || list->back().first < index
+                      ? list->end()
+                      : std::lower_bound(list->begin(), list->end(), index,
+                                         [](const auto& attr, int wanted) {
+                                           return attr.first < wanted;
+                                         });
+  if (at != list->end() && at->first == index) {
+    at->second = std::move(value);
+  } else {
+    list->emplace(at, static_cast<int16_t>(index), std::move(value));
+  }
+}
 
 // An op's attributes: a list that its program holds once, however many ops have
 // it (AttrTable). So it never changes, and equal lists of a program are one.

@@ -84,12 +84,6 @@ class CompactList {
     Free();
     size_ = 0;
   }
-  // `first` and `last` are none of its own iterators.
-  template <typename Iterator>
-  void assign(Iterator first, Iterator last) {
-    SetSize(0);
-    for (; first != last; ++first) push_back(*first);
-  }
   // `count` copies of the item before position `at`.
   void insert(size_t at, size_t count, T item) {
     const size_t old_size = size();

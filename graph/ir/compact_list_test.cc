@@ -77,7 +77,7 @@ TEST(CompactListTest, InsertsAndErases) {
   list.erase(0, 4);
   EXPECT_TRUE(list.empty());
   const std::vector<int32_t> items = {3, 4, 5, 6};
-  list.assign(items.begin(), items.end());
+  list = List(items.begin(), items.end());
   EXPECT_THAT(list, ElementsAreArray(items));
   list.resize(2);
   list.resize(4);

@@ -1,6 +1,7 @@
 #include "graph/ir/name_table.h"
 
 #include <algorithm>
+#include <string>
 
 namespace halftone {
 namespace {

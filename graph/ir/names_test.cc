@@ -86,6 +86,35 @@ TEST(ChunkedVectorTest, ElementsStayWhereTheyAre) {
   }
 }
 
+TEST(ChunkedVectorTest, HoldsMoreThanWasReserved) {
+  for (const int reserved : {0, 1, 3, 8, 1 << 30}) {
+    ChunkedVector<int> vector;
+    vector.Reserve(reserved);
+    std::vector<int*> places;
+    for (int i = 0; i < 300; ++i) {
+      vector.Add() = i;
+      places.push_back(&vector[i]);
+    }
+    for (int i = 0; i < 300; ++i) {
+      ASSERT_EQ(places[i], &vector[i]);
+      ASSERT_EQ(*places[i], i);
+    }
+  }
+}
+
+TEST(AttrValueTest, KindsHashApart) {
+  EXPECT_NE(HashOf(AttrValue(true)), HashOf(AttrValue(int64_t{1})));
+  EXPECT_EQ(HashOf(AttrValue(int64_t{1})), HashOf(AttrValue(int64_t{1})));
+}
+
+TEST(AttrValueTest, ListsStayInOrder) {
+  AttrList list;
+  for (const int index : {3, 7, 1, 3}) SetAttrAt(index, int64_t{index}, &list);
+  SetAttrAt(7, int64_t{9}, &list);
+  const AttrList expected = {{1, int64_t{1}}, {3, int64_t{3}}, {7, int64_t{9}}};
+  EXPECT_EQ(list, expected);
+}
+
 TEST(NameTableTest, InternsOnce) {
   NameTable names;
   const NameId a = names.Intern("a");

@@ -106,5 +106,17 @@ TEST(ProgramTest, CommitsAndResultsFollowReplacedValues) {
   EXPECT_FALSE(train.FindResult("none").valid());
 }
 
+TEST(ProgramTest, ACellsTypeIsInternedAsItIsNow) {
+  Program program;
+  Cell cell;
+  cell.type = F32({2});
+  const CellId id = program.AddCell(program.InternName("w.x"), cell).id;
+  EXPECT_EQ(program.cell(id).name, "w.x");
+  EXPECT_EQ(program.FindCell("w.x"), id);
+  EXPECT_EQ(program.InternTypeOf(id), program.Intern(F32({2})));
+  program.cell(id).type = F32({3});
+  EXPECT_EQ(program.InternTypeOf(id), program.Intern(F32({3})));
+}
+
 }  // namespace
 }  // namespace halftone

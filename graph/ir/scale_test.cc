@@ -57,7 +57,7 @@ TEST(ScaleTest, AMillionOps) {
   const double per_op = static_cast<double>(BytesInUse() - before) / kOps;
   RecordProperty("bytes_per_op", absl::StrCat(per_op));
   if (!kSanitized) {
-    EXPECT_LE(per_op, 450);
+    EXPECT_LE(per_op, 380);
   }
   ASSERT_EQ(block.num_ops(), kOps);
   EXPECT_EQ(block.FindValue(absl::StrCat("layer.", kOps / 2, ".out")).index(),
@@ -97,8 +97,8 @@ TEST(ScaleTest, SmallBodiesAreSmall) {
     AddChain(*bodies.back(), bodies.back()->AddFeed("x", Scalar()), 3);
   }
   if (!kSanitized) {
-    // Eight ops' and eight values' worth of records beside the tables.
-    EXPECT_LE((BytesInUse() - before) / 1000, 4500);
+    // Four ops' and eight values' worth of records beside the tables.
+    EXPECT_LE((BytesInUse() - before) / 1000, 2200);
   }
 }
 

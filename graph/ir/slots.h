@@ -2,6 +2,7 @@
 #ifndef HALFTONE_GRAPH_IR_SLOTS_H_
 #define HALFTONE_GRAPH_IR_SLOTS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <utility>

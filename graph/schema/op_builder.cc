@@ -114,23 +114,8 @@ OpBuilder& OpBuilder::Attr(absl::string_view name, AttrValue value) {
     }
     value = *std::move(coerced);
   }
-  SetAttr(index, std::move(value));
+  SetAttrAt(index, std::move(value), &attrs_);
   return *this;
-}
-
-void OpBuilder::SetAttr(int index, AttrValue&& value) {
-  if (attrs_.empty() || attrs_.back().first < index) {
-    attrs_.emplace_back(static_cast<int16_t>(index), std::move(value));
-    return;
-  }
-  const auto at = std::lower_bound(
-      attrs_.begin(), attrs_.end(), index,
-      [](const auto& attr, int wanted) { return attr.first < wanted; });
-  if (at->first == index) {
-    at->second = std::move(value);
-  } else {
-    attrs_.emplace(at, static_cast<int16_t>(index), std::move(value));
-  }
 }
 
 OpBuilder& OpBuilder::AttrsOf(const Op& from) {

@@ -75,7 +75,6 @@ class OpBuilder {
   // Keeps the first thing that is wrong with what is given, for Build.
   void Refuse(absl::Status status);
   std::string Label(const Draft& draft) const;
-  void SetAttr(int index, AttrValue&& value);
   absl::Status Complete(Draft& draft);
   absl::Status GatherInputs(Draft& draft);
   absl::Status ArityError(const Draft& draft) const;

@@ -358,14 +358,7 @@ void SetAttr(const OpSchema& schema, absl::string_view name, AttrValue value,
            (schema.name() +
             " has no such attribute of that kind: " + std::string(name))
                .c_str());
-  const auto it =
-      std::lower_bound(attrs->begin(), attrs->end(), index,
-                       [](const auto& attr, int i) { return attr.first < i; });
-  if (it != attrs->end() && it->first == index) {
-    it->second = std::move(value);
-  } else {
-    attrs->emplace(it, static_cast<int16_t>(index), std::move(value));
-  }
+  SetAttrAt(index, std::move(value), attrs);
 }
 
 }  // namespace halftone

@@ -64,6 +64,7 @@ class TypeBinder {
 // The position of the attribute by which BindFromAttr binds, or -1.
 int DTypeAttrOf(const OpSchema& schema);
 
+// Whether the slot may hold so many values.
 inline bool TakesMembers(const Slot& slot, int64_t members) {
   return slot.list() || members == 1 || (members == 0 && slot.optional());
 }

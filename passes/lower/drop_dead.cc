@@ -6,7 +6,6 @@
 
 namespace halftone {
 namespace passes {
-
 namespace {
 
 // From values that nothing reads: they are few, and a block's values lie side

@@ -51,50 +51,35 @@ double Deviation(const Initializer& init, const Fans& fans) {
   }
 }
 
-absl::string_view OpOf(Initializer::Kind kind) {
-  switch (kind) {
+// The op that makes a cell's first value, and its attributes; the second is
+// empty if there is one.
+struct Distribution {
+  absl::string_view op, first, second;
+  double a, b;
+};
+
+// A uniform distribution on +-b has the deviation b / sqrt(3).
+Distribution DistributionOf(const Initializer& init, const Fans& fans) {
+  const double deviation = Deviation(init, fans);
+  const double bound = std::sqrt(3.0) * deviation;
+  switch (init.kind) {
     case Initializer::Kind::kUniform:
+      return {"init_uniform", "low", "high", init.a, init.b};
+    case Initializer::Kind::kNormal:
+      return {"init_normal", "mean", "std", init.a, init.b};
+    case Initializer::Kind::kTruncatedNormal:
+      return {"init_truncated_normal", "mean", "std", init.a, init.b};
     case Initializer::Kind::kXavierUniform:
     case Initializer::Kind::kKaimingUniform:
-      return "init_uniform";
-    case Initializer::Kind::kNormal:
+      return {"init_uniform", "low", "high", -bound, bound};
     case Initializer::Kind::kXavierNormal:
     case Initializer::Kind::kKaimingNormal:
-      return "init_normal";
-    case Initializer::Kind::kTruncatedNormal:
-      return "init_truncated_normal";
+      return {"init_normal", "mean", "std", 0, deviation};
     case Initializer::Kind::kConstant:
     case Initializer::Kind::kNone:
       break;
   }
-  return "fill_constant";
-}
-
-// What the op draws from. A uniform distribution on +-b has the deviation
-// b / sqrt(3).
-void SetDistribution(const Initializer& init, const Fans& fans, OpBuilder& op) {
-  switch (init.kind) {
-    case Initializer::Kind::kUniform:
-      op.Attr("low", init.a).Attr("high", init.b);
-      return;
-    case Initializer::Kind::kNormal:
-    case Initializer::Kind::kTruncatedNormal:
-      op.Attr("mean", init.a).Attr("std", init.b);
-      return;
-    case Initializer::Kind::kXavierUniform:
-    case Initializer::Kind::kKaimingUniform: {
-      const double bound = std::sqrt(3.0) * Deviation(init, fans);
-      op.Attr("low", -bound).Attr("high", bound);
-      return;
-    }
-    case Initializer::Kind::kXavierNormal:
-    case Initializer::Kind::kKaimingNormal:
-      op.Attr("mean", 0.0).Attr("std", Deviation(init, fans));
-      return;
-    case Initializer::Kind::kConstant:
-    case Initializer::Kind::kNone:
-      op.Attr("value", init.a);
-  }
+  return {"fill_constant", "value", "", init.a, 0};
 }
 
 // The random stream of a cell: 31 bits of its name, never 0.
@@ -130,8 +115,8 @@ absl::Status InitCell(Entry& entry, const Cell& cell) {
   // Low cells are drawn in f32 and rounded once.
   const bool low = IsLow(cell.type.dtype);
   const NameId name = InitName(block.program(), cell);
-  const Fans fans = FansOf(shape);
-  OpBuilder init = MakeOp(block, OpOf(cell.init.kind), Role::kForward);
+  const Distribution draws = DistributionOf(cell.init, FansOf(shape));
+  OpBuilder init = MakeOp(block, draws.op, Role::kForward);
   init.Attr("shape", std::move(shape))
       .Attr("dtype", low ? DType::kF32 : cell.type.dtype)
       .Out("Out", low ? block.program().names().Append(name, ".f32") : name)
@@ -140,7 +125,8 @@ absl::Status InitCell(Entry& entry, const Cell& cell) {
     init.Attr("stream", StreamOf(average ? block.program().cell(cell.of).name
                                          : cell.name));
   }
-  SetDistribution(cell.init, fans, init);
+  init.Attr(draws.first, draws.a);
+  if (!draws.second.empty()) init.Attr(draws.second, draws.b);
   HT_ASSIGN_OR_RETURN(ValueId value, BuildValue(block, init));
   if (block.type(value).layout != cell.type.layout) {
     TensorType type = block.type(value);

@@ -5,7 +5,6 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
-#include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/share_members.h"
 
@@ -43,12 +42,9 @@ struct Equal {
 // Whether there may be an op equal to it: it reads what this one reads, so
 // that each of these values has another reader.
 bool MayHaveEqual(const Block& block, OpId id) {
-  static const OpSchema* const kFusion = Ops().Find("fusion");
-  // Of most ops in large entries no more need be looked at.
-  const OpSchema* const schema = block.schema(id);
-  if (schema->no_merge() || schema == kFusion) return false;
+  if (block.schema(id)->no_merge()) return false;
   const Op& op = block.op(id);
-  if (op.inputs.all().empty()) return false;
+  if (op.body != nullptr || op.inputs.all().empty()) return false;
   for (ValueId input : op.inputs.all()) {
     if (block.value(input).uses.size() < 2) return false;
   }

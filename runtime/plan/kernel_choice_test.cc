@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/layout.h"
@@ -73,6 +74,27 @@ TEST_F(KernelChooserTest, AsksOnceForEachKindOfOp) {
   EXPECT_EQ(chosen_["b"].candidate, chosen_["a"].candidate);
   EXPECT_EQ(chosen_["b"].workspace_bytes, 16);
   EXPECT_EQ(chosen_["c"].workspace_bytes, 24);
+}
+
+// Each random op of a model draws from a stream of its own.
+TEST_F(KernelChooserTest, StreamsAskForNoKernelsOfTheirOwn) {
+  kernels_.Add("dropout", {DType::kF32}, Layout::kRowMajor, Counted("drop"));
+  const auto drop = [](absl::string_view name, absl::string_view attrs) {
+    return absl::StrCat("  ", name, ": dropout(X=x, Seed=s, Step=s,",
+                        " FirstSample=s) -> (Out=", name, " : f32[4]) {", attrs,
+                        "}   forward\n");
+  };
+  ChooseAll(absl::StrCat("  feed x : f32[4]\n  feed s : i64[]\n",
+                         drop("a", "stream=1"), drop("b", "stream=3"),
+                         drop("c", "p=0.25, stream=3")));
+  EXPECT_EQ(asked_["drop"], 2);
+  const Block& block = program_->FindEntry("train")->block();
+  const auto key = [&](absl::string_view name) {
+    return TuningTable::KeyOf(kernels::BoundOp(
+        block, block.op(block.FindOp(name)), request_.symbols, request_.bind));
+  };
+  EXPECT_EQ(key("a"), key("b"));
+  EXPECT_NE(key("b"), key("c"));
 }
 
 // Fusions of the same types differ by what is in their bodies.
