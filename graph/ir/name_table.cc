@@ -19,9 +19,18 @@ size_t SplitAt(absl::string_view name, int most_dots) {
   return dot;
 }
 
+// One of sixteen, so that a name knows most of the suffixes that none of its
+// children has without a look at these: they are far apart.
+inline uint16_t BitOf(absl::string_view suffix) {
+  const uint32_t mixed = static_cast<uint8_t>(suffix[suffix.size() / 2]) * 29 +
+                         static_cast<uint8_t>(suffix.back()) * 23 +
+                         static_cast<uint32_t>(suffix.size());
+  return static_cast<uint16_t>(1u << (mixed * 0x9e3779b1u >> 28));
+}
+
 bool IsOneWord(absl::string_view suffix) {
   return !suffix.empty() && suffix[0] == '.' &&
-         std::count(suffix.begin() + 1, suffix.end(), '.') == 0;
+         suffix.find('.', 1) == absl::string_view::npos;
 }
 
 std::string Joined(absl::string_view begin, absl::string_view end) {
@@ -48,12 +57,7 @@ NameId NameTable::Find(absl::string_view name) const {
   const size_t dot = SplitAt(name, kMostDots);
   if (dot == absl::string_view::npos) return FindRoot(name);
   const NameId parent = Find(name.substr(0, dot));
-  if (!parent.valid()) return NameId();
-  const NameId listed = FindListed(parent, name.substr(dot));
-  if (listed.valid() || names_[parent.index()].listed < kMostListed) {
-    return listed;
-  }
-  return FindRoot(name);
+  return parent.valid() ? FindChild(parent, name.substr(dot)) : NameId();
 }
 
 NameId NameTable::Add(absl::string_view begin, absl::string_view end,
@@ -84,24 +88,27 @@ NameId NameTable::FindRoot(absl::string_view name) const {
   return it == roots_.end() ? NameId() : it->id;
 }
 
-NameId NameTable::FindListed(NameId parent, absl::string_view suffix) const {
+NameId NameTable::FindChild(NameId parent, absl::string_view suffix) const {
   const Entry& begin = names_[parent.index()];
+  if ((begin.begun & BitOf(suffix)) == 0) return NameId();
   NameId id = begin.child;
   while (id.valid()) {
     const Entry& entry = names_[id.index()];
     if (entry.size == begin.size + suffix.size() &&
         absl::string_view(entry.text + begin.size, suffix.size()) == suffix) {
-      break;
+      return id;
     }
     id = entry.sibling;
   }
-  return id;
+  return begin.listed < kMostListed ? NameId()
+                                    : FindRoot(Joined(name(parent), suffix));
 }
 
 NameId NameTable::Child(NameId parent, absl::string_view suffix) {
-  const NameId known = FindListed(parent, suffix);
+  const NameId known = FindChild(parent, suffix);
   if (known.valid()) return known;
   Entry& entry = names_[parent.index()];  // names never move
+  entry.begun |= BitOf(suffix);
   if (entry.listed == kMostListed) {
     return InternRoot(Joined(name(parent), suffix));
   }

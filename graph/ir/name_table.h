@@ -44,13 +44,14 @@ class NameTable {
   // A name with more dots does not split: beginnings cost memory.
   static constexpr int kMostDots = 8;
   // Children beyond these are in the table of roots.
-  static constexpr int kMostListed = 4;
+  static constexpr int kMostListed = 8;
 
   struct Entry {
     const char* text = nullptr;
     uint32_t size = 0;
     uint8_t dots = 0;    // kMostDots + 1: as many or more
     uint8_t listed = 0;  // how many children are in the list
+    uint16_t begun = 0;  // the bits of all children's suffixes: BitOf
     NameId child;        // the last one made
     NameId sibling;      // the one made before it
   };
@@ -95,7 +96,7 @@ class NameTable {
   NameId FindRoot(absl::string_view name) const;
   // `suffix` is a dot and a word without one.
   NameId Child(NameId parent, absl::string_view suffix);
-  NameId FindListed(NameId parent, absl::string_view suffix) const;
+  NameId FindChild(NameId parent, absl::string_view suffix) const;
   // The room for `size` characters, which never move.
   char* Room(size_t size);
 
