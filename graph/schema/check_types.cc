@@ -25,7 +25,7 @@ absl::Status Compare(const InferContext& context, const SlotTypes& stored) {
     const Slot& slot = context.schema().outputs()[s];
     for (size_t i = 0; i < stored[s].size(); ++i) {
       TensorType expected = context.outputs()[s][i];
-      const TensorType& found = stored[s][i];
+      const TensorType& found = *stored[s][i];
       if (!context.LayoutIsSet(s, i)) expected.layout = found.layout;
       if (found == expected) continue;
       return context.Error("slot ", slot.name, ": expected ",
@@ -52,7 +52,9 @@ absl::Status CheckStored(const Block& block, const Op& op) {
   InferContext context(schema, block.name(op), inputs, op.attrs,
                        CountsOf(op.outputs), symbols);
   for (size_t s = 0; s < outputs.size(); ++s) {
-    if (schema.outputs()[s].mixed()) context.outputs()[s] = outputs[s];
+    if (!schema.outputs()[s].mixed()) continue;
+    const TypeList types(outputs[s]);
+    context.outputs()[s].assign(types.begin(), types.end());
   }
   HT_RETURN_IF_ERROR(binder.SetOutputDTypes(context));
   HT_RETURN_IF_ERROR(schema.RunInfer(context));

@@ -21,15 +21,14 @@ bool InferContext::HasInput(absl::string_view slot) const {
 }
 
 const TensorType& InferContext::Input(absl::string_view slot) const {
-  const absl::Span<const TensorType> types = InputList(slot);
+  const TypeList types = InputList(slot);
   HT_CHECK(types.size() == 1,
            absl::StrCat(schema_.name(), ": not one value in ", slot).c_str());
   return types[0];
 }
 
-absl::Span<const TensorType> InferContext::InputList(
-    absl::string_view slot) const {
-  return inputs_[CheckedSlot(schema_.FindInput(slot), schema_, slot)];
+TypeList InferContext::InputList(absl::string_view slot) const {
+  return TypeList(inputs_[CheckedSlot(schema_.FindInput(slot), schema_, slot)]);
 }
 
 const AttrValue& InferContext::Attr(absl::string_view name) const {
@@ -55,11 +54,15 @@ void InferContext::SetOutputLayout(absl::string_view slot,
   if (i >= OutputCount(slot)) return;
   const int s = schema_.FindOutput(slot);
   outputs_[s][i].layout = layout;
-  set_layouts_.emplace(s, i);
+  set_layouts_.resize(outputs_.size());
+  set_layouts_[s].resize(outputs_[s].size());
+  set_layouts_[s][i] = true;
 }
 
 bool InferContext::LayoutIsSet(int output_slot, int i) const {
-  return set_layouts_.contains({output_slot, i});
+  const auto s = static_cast<size_t>(output_slot);
+  return s < set_layouts_.size() && !set_layouts_[s].empty() &&
+         set_layouts_[s][i];
 }
 
 absl::Status InferContext::SlotError(absl::string_view slot,
@@ -67,13 +70,13 @@ absl::Status InferContext::SlotError(absl::string_view slot,
   const int index = schema_.FindInput(slot);
   std::string found = "nothing";
   if (index >= 0 && inputs_[index].size() == 1) {
-    found = Print(inputs_[index][0]);
+    found = Print(*inputs_[index][0]);
   } else if (index >= 0 && !inputs_[index].empty()) {
     found = absl::StrCat(
         "[",
         absl::StrJoin(inputs_[index], ", ",
-                      [this](std::string* out, const TensorType& type) {
-                        out->append(Print(type));
+                      [this](std::string* out, const TensorType* type) {
+                        out->append(Print(*type));
                       }),
         "]");
   }

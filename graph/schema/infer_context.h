@@ -5,10 +5,8 @@
 #define HALFTONE_GRAPH_SCHEMA_INFER_CONTEXT_H_
 
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -17,20 +15,22 @@
 #include "graph/ir/attr.h"
 #include "graph/ir/type.h"
 #include "graph/schema/op_schema.h"
+#include "graph/schema/slot_types.h"
 
 namespace halftone {
 
 class InferContext {
  public:
-  // `inputs[s]` are the types of slot s. `output_counts[s]` is the number of
-  // values of output slot s (1, 0 for an optional one left out, n for lists).
+  // `inputs[s]` are the types of slot s, which outlive it. `output_counts[s]`
+  // is the number of values of output slot s (1, 0 for an optional one left
+  // out, n for lists).
   InferContext(const OpSchema& schema, absl::string_view op_name,
-               std::vector<std::vector<TensorType>> inputs, AttrSpan attrs,
+               const SlotTypes& inputs, AttrSpan attrs,
                std::vector<int> output_counts,
                absl::Span<const std::string> symbols)
       : schema_(schema),
         op_name_(op_name),
-        inputs_(std::move(inputs)),
+        inputs_(inputs),
         attrs_(attrs),
         symbols_(symbols) {
     for (int count : output_counts) outputs_.emplace_back(count);
@@ -40,7 +40,7 @@ class InferContext {
   bool HasInput(absl::string_view slot) const;
   // The type of a slot that holds exactly one value.
   const TensorType& Input(absl::string_view slot) const;
-  absl::Span<const TensorType> InputList(absl::string_view slot) const;
+  TypeList InputList(absl::string_view slot) const;
   const AttrValue& Attr(absl::string_view name) const;
   bool Bool(absl::string_view name) const { return std::get<bool>(Attr(name)); }
   int64_t Int(absl::string_view name) const {
@@ -84,12 +84,12 @@ class InferContext {
  private:
   const OpSchema& schema_;
   std::string op_name_;
-  std::vector<std::vector<TensorType>> inputs_;
+  const SlotTypes& inputs_;
   AttrSpan attrs_;
   std::vector<std::vector<TensorType>> outputs_;
   absl::Span<const std::string> symbols_;
-  // (output slot, member) pairs whose layout Infer chose.
-  absl::flat_hash_set<std::pair<int, int>> set_layouts_;
+  // By output slot and member, whether Infer chose the layout; none: of none.
+  std::vector<std::vector<bool>> set_layouts_;
 };
 
 }  // namespace halftone

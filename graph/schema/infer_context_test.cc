@@ -1,6 +1,7 @@
 #include "graph/schema/infer_context.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/base/dtype.h"
@@ -13,20 +14,21 @@ namespace {
 
 class InferContextTest : public ::testing::Test {
  protected:
-  InferContext Context(const char* op,
-                       std::vector<std::vector<TensorType>> inputs,
+  InferContext Context(const char* op, SlotTypes inputs,
                        std::vector<int> outputs) {
-    return InferContext(*Ops().Find(op), "fc0", inputs, attrs_, outputs,
+    inputs_ = std::move(inputs);
+    return InferContext(*Ops().Find(op), "fc0", inputs_, attrs_, outputs,
                         symbols_);
   }
   const TensorType x_ = MakeType(DType::kF32, {Dim::Symbol(0), 4});
   const TensorType y_ = MakeType(DType::kF16, {4, 3});
   const std::vector<std::string> symbols_ = {"B"};
   AttrList attrs_ = {{0, true}};
+  SlotTypes inputs_;  // of the last context
 };
 
 TEST_F(InferContextTest, Inputs) {
-  const InferContext c = Context("matmul", {{x_}, {y_}, {}}, {1, 0});
+  const InferContext c = Context("matmul", {{&x_}, {&y_}, {}}, {1, 0});
   EXPECT_TRUE(c.HasInput("X"));
   EXPECT_FALSE(c.HasInput("Bias"));
   EXPECT_EQ(c.Input("Y"), y_);
@@ -41,7 +43,7 @@ TEST_F(InferContextTest, Inputs) {
 }
 
 TEST_F(InferContextTest, Outputs) {
-  InferContext c = Context("matmul", {{x_}, {y_}, {}}, {1, 0});
+  InferContext c = Context("matmul", {{&x_}, {&y_}, {}}, {1, 0});
   EXPECT_EQ(c.OutputCount("Out"), 1);
   EXPECT_EQ(c.OutputCount("Rows"), 0);
   c.SetOutput("Out", {1, 2});
@@ -57,13 +59,13 @@ TEST_F(InferContextTest, Outputs) {
 }
 
 TEST_F(InferContextTest, Errors) {
-  const InferContext c = Context("matmul", {{x_}, {y_}, {}}, {1, 0});
+  const InferContext c = Context("matmul", {{&x_}, {&y_}, {}}, {1, 0});
   EXPECT_EQ(Message(c.SlotError("X", "[M,K]")),
             "fc0 (matmul): slot X: expected [M,K], found f32[B,4]");
   EXPECT_EQ(Message(c.SlotError("Bias", "[N]")),
             "fc0 (matmul): slot Bias: expected [N], found nothing");
   EXPECT_EQ(Message(c.Error("alpha is ", 3)), "fc0 (matmul): alpha is 3");
-  const InferContext list = Context("sum", {{x_, y_}}, {2});
+  const InferContext list = Context("sum", {{&x_, &y_}}, {2});
   EXPECT_EQ(Message(list.SlotError("X", "equal dims")),
             "fc0 (sum): slot X: expected equal dims, found [f32[B,4], "
             "f16[4,3]]");

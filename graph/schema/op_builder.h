@@ -99,7 +99,7 @@ class OpBuilder {
   NameId name_;
   absl::InlinedVector<Given<ValueId>, 4> inputs_;
   // In order, of the schema's kinds.
-  absl::InlinedVector<AttrList::value_type, 2> attrs_;
+  absl::InlinedVector<AttrList::value_type, 6> attrs_;
   absl::InlinedVector<Given<NameId>, 2> outputs_;
   absl::InlinedVector<Given<TypeId>, 1> mixed_types_;
   std::vector<std::pair<std::string, DType>> bindings_;

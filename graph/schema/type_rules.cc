@@ -33,7 +33,7 @@ SlotTypes TypesOf(const Block& block, const SlotValues& values) {
   SlotTypes types(values.slots());
   for (int s = 0; s < values.slots(); ++s) {
     types[s].reserve(values.slot(s).size());
-    for (ValueId value : values.slot(s)) types[s].push_back(block.type(value));
+    for (ValueId value : values.slot(s)) types[s].push_back(&block.type(value));
   }
   return types;
 }
@@ -43,7 +43,7 @@ absl::Status TypeBinder::BindInputs(const SlotTypes& inputs) {
     const Slot& slot = schema_.inputs()[s];
     if (!Binds(slot)) continue;
     const int var = slot.type_var;
-    for (const TensorType& type : inputs[s]) {
+    for (const TensorType& type : TypeList(inputs[s])) {
       // A list's members are alike.
       if (type.dtype == (var >= 0 ? bound_[var].dtype : slot.fixed)) continue;
       absl::Status status;
@@ -139,7 +139,7 @@ void TypeBinder::BindStoredOutputs(const SlotTypes& outputs) {
     const int var = slot.type_var;
     if (var < 0 || slot.mixed() || outputs[s].empty()) continue;
     // A dtype that is not allowed stays unbound and shows as a difference.
-    (void)BindVar(var, outputs[s][0].dtype, "the outputs");
+    (void)BindVar(var, outputs[s][0]->dtype, "the outputs");
   }
 }
 
@@ -229,7 +229,7 @@ const TensorType* LeadImage(const OpSchema& schema, const SlotTypes& inputs) {
   for (size_t s = 0; s < inputs.size(); ++s) {
     const Slot& slot = schema.inputs()[s];
     if (slot.list() || slot.shape_only() || inputs[s].empty()) continue;
-    if (IsImage(inputs[s][0])) return &inputs[s][0];
+    if (IsImage(*inputs[s][0])) return inputs[s][0];
   }
   return nullptr;
 }
@@ -239,7 +239,7 @@ absl::Status CheckRowMajor(absl::Span<const Slot> slots,
                            const SlotTypes& types) {
   for (size_t s = 0; s < types.size(); ++s) {
     if (!Binds(slots[s])) continue;
-    for (const TensorType& type : types[s]) {
+    for (const TensorType& type : TypeList(types[s])) {
       if (type.layout == Layout::kRowMajor) continue;
       return context.Error("slot ", slots[s].name,
                            ": expected row_major, found ", context.Print(type));
@@ -254,7 +254,7 @@ absl::Status CheckOneLayout(absl::Span<const Slot> slots,
                             const TensorType* lead) {
   for (size_t s = 0; s < types.size(); ++s) {
     if (lead == nullptr || slots[s].list() || !Binds(slots[s])) continue;
-    for (const TensorType& type : types[s]) {
+    for (const TensorType& type : TypeList(types[s])) {
       if (!IsImage(type) || type.layout == lead->layout) continue;
       return context.Error("slot ", slots[s].name, ": expected ",
                            Name(lead->layout), " as the other operands, found ",
@@ -281,7 +281,7 @@ void FollowLayouts(const SlotTypes& inputs, InferContext& context) {
       // Lists go member by member, where storage may be shared.
       if (slot.list() && slot.may_alias > 0 &&
           i < inputs[slot.may_alias - 1].size()) {
-        types[i].layout = inputs[slot.may_alias - 1][i].layout;
+        types[i].layout = inputs[slot.may_alias - 1][i]->layout;
       }
     }
   }
@@ -307,8 +307,8 @@ absl::Status CheckLayouts(const InferContext& context, const SlotTypes& inputs,
 namespace {
 
 bool AnySharded(const SlotTypes& inputs) {
-  for (const std::vector<TensorType>& slot : inputs) {
-    for (const TensorType& type : slot) {
+  for (const auto& slot : inputs) {
+    for (const TensorType& type : TypeList(slot)) {
       if (type.sharded) return true;
     }
   }
@@ -332,7 +332,7 @@ void FollowShards(const SlotTypes& inputs, InferContext& context) {
     std::vector<TensorType>& types = context.outputs()[s];
     for (size_t i = 0; source >= 0 && i < types.size(); ++i) {
       if (i >= inputs[source].size()) break;
-      const TensorType& from = inputs[source][i];
+      const TensorType& from = *inputs[source][i];
       types[i].sharded = from.sharded && from.dims == types[i].dims;
     }
   }
@@ -345,10 +345,10 @@ absl::Status CheckShards(const InferContext& context, const SlotTypes& inputs) {
     return absl::OkStatus();
   }
   const bool by_element = schema.guarded() || schema.element_wise();
-  const std::vector<TensorType>& lead = inputs[0];
+  const TypeList lead(inputs[0]);
   for (size_t s = 0; s < inputs.size(); ++s) {
     for (size_t i = 0; i < inputs[s].size(); ++i) {
-      const TensorType& type = inputs[s][i];
+      const TensorType& type = *inputs[s][i];
       // What all elements share, a rate or a scale.
       if (!schema.inputs()[s].list() && !type.sharded && type.rank() == 0) {
         continue;

@@ -16,11 +16,11 @@
 #include "graph/ir/type.h"
 #include "graph/schema/infer_context.h"
 #include "graph/schema/op_schema.h"
+#include "graph/schema/slot_types.h"
 
 namespace halftone {
 
-// The types of an op's values by slot.
-using SlotTypes = std::vector<std::vector<TensorType>>;
+// The block's program holds them.
 SlotTypes TypesOf(const Block& block, const SlotValues& values);
 
 // Finds the dtype of each type variable. Errors begin with "slot X: ...":
