@@ -24,7 +24,6 @@ bool IsOfType(const Block& block, const Op& op, TypeId type) {
 }
 
 bool IsEnd(const Context& last) {
-  if (!JoinsChains(*last.op.schema)) return false;
   const TypeId type = last.block.type_id(last.op.out(0));
   return IsFloat(last.block.program().type(type).dtype) &&
          IsOfType(last.block, last.op, type);
@@ -107,7 +106,7 @@ FusionPattern ElementwiseChain() {
   return FusionPattern("elementwise_chain",
                        "element-wise ops on tensors of one shape and dtype "
                        "that nobody else reads")
-      .Last("last", "")
+      .LastOf("last", JoinsChains)
       .If(IsEnd)
       .And(CollectLinks)
       .KeyedBy("last.");

@@ -41,22 +41,27 @@ FusionPattern& FusionPattern::AddRole(std::string role, Kind kind,
                                       const std::string& op_type,
                                       const std::vector<std::string>& values) {
   Role made;
+  made.name = std::move(role);
   made.kind = kind;
-  if (!op_type.empty()) {
-    made.type = Ops().Find(op_type);
-    HT_CHECK(made.type != nullptr, "the op of a role exists");
-  }
+  made.type = Ops().Find(op_type);
+  HT_CHECK(made.type != nullptr, "the op of a role exists");
   for (const std::string& value : values) {
     made.values.push_back(ParsePlace(value));
   }
-  HT_CHECK(FindRole(role) < 0, "a role has one declaration");
-  made.name = std::move(role);
-  if (absl::c_all_of(roles_, [](const Role& r) { return r.optional; })) {
-    ends_.push_back(made.type);
-    ends_with_any_ |= made.type == nullptr;
-  }
-  roles_.push_back(std::move(made));
+  return AddRole(std::move(made));
+}
+
+FusionPattern& FusionPattern::AddRole(Role role) {
+  HT_CHECK(FindRole(role.name) < 0, "a role has one declaration");
+  roles_.push_back(std::move(role));
   return *this;
+}
+
+FusionPattern& FusionPattern::LastOf(std::string role, Types types) {
+  Role made;
+  made.name = std::move(role);
+  made.types = std::move(types);
+  return AddRole(std::move(made));
 }
 
 FusionPattern& FusionPattern::Last(std::string role, std::string op_type) {
@@ -116,11 +121,25 @@ FusionPattern::Place FusionPattern::ParsePlace(absl::string_view text) const {
   return {role, slot.first, index};
 }
 
-bool FusionPattern::CanEndIn(const Block& block) const {
-  return ends_with_any_ ||
-         absl::c_any_of(ends_, [&block](const OpSchema* type) {
-           return block.CountOf(type) > 0;
-         });
+bool FusionPattern::HasType(const Role& role, const OpSchema& type) {
+  return role.type != nullptr ? IsOf(type, *role.type) : role.types(type);
+}
+
+std::vector<const OpSchema*> FusionPattern::EndsIn(const Block& block) const {
+  std::vector<const OpSchema*> ends;
+  bool may_be_last = true;
+  for (const Role& role : roles_) {
+    bool has_one = false;
+    for (const auto& [schema, count] : block.counts()) {
+      if (count == 0 || !HasType(role, *schema)) continue;
+      has_one = true;
+      if (may_be_last) ends.push_back(schema);
+    }
+    if (role.optional) continue;
+    if (!has_one) return {};
+    may_be_last = false;
+  }
+  return ends;
 }
 
 ValueId FusionPattern::ValueAt(const Block& block, const FusionGroup& group,
@@ -142,9 +161,7 @@ ValueId FusionPattern::ValueAt(const Block& block, const FusionGroup& group,
 bool FusionPattern::Fits(const Block& block, const Role& role, OpId id,
                          const FusionGroup& group, IsHeld held) const {
   if (!id.valid() || group.Contains(id)) return false;
-  if (role.type != nullptr && !IsOf(*block.schema(id), *role.type)) {
-    return false;
-  }
+  if (!HasType(role, *block.schema(id))) return false;
   return !role.condition || role.condition({block, block.op(id), group, held});
 }
 
@@ -177,12 +194,6 @@ OpId FusionPattern::Find(const Block& block, const Role& role,
 
 FusionGroup FusionPattern::Match(const Block& block, OpId last,
                                  IsHeld held) const {
-  if (!CanEndWith(block.schema(last))) return FusionGroup(*this);
-  return MatchFrom(block, last, held);
-}
-
-FusionGroup FusionPattern::MatchFrom(const Block& block, OpId last,
-                                     IsHeld held) const {
   FusionGroup group(*this);
   for (const Role& role : roles_) {
     OpId found;
@@ -206,7 +217,7 @@ FusionGroup FusionPattern::MatchBody(const Block& body) const {
     return absl::c_linear_search(results, value);
   };
   for (OpId id = body.last(); id.valid(); id = body.previous(id)) {
-    FusionGroup group = MatchFrom(body, id, is_result);
+    FusionGroup group = Match(body, id, is_result);
     if (static_cast<int>(group.ops().size()) == body.num_ops()) return group;
   }
   return FusionGroup(*this);

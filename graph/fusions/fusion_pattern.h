@@ -5,7 +5,6 @@
 #ifndef HALFTONE_GRAPH_FUSIONS_FUSION_PATTERN_H_
 #define HALFTONE_GRAPH_FUSIONS_FUSION_PATTERN_H_
 
-#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -75,8 +74,10 @@ class FusionPattern {
   // Roles, from the last op up: the first one that fits takes the op that
   // stands last. `values` are "role.Slot", or "role.Slot[1]" of a list, of
   // roles before; of several the first of which an op fits.
-  // - Last: takes the op that stands last and no other; "": of any type.
+  // - Last: takes the op that stands last and no other.
   FusionPattern& Last(std::string role, std::string op_type);
+  using Types = std::function<bool(const OpSchema&)>;
+  FusionPattern& LastOf(std::string role, Types types);
   // - Producer: makes the value, which others may read, too.
   FusionPattern& Producer(std::string role, std::string op_type,
                           const std::vector<std::string>& values);
@@ -103,12 +104,9 @@ class FusionPattern {
   const std::string& formula() const { return formula_; }
   // Empty: nothing.
   const std::string& rounds() const { return rounds_; }
-  // Whether an op of that type can stand last, and whether the block has one.
-  bool CanEndWith(const OpSchema* type) const {
-    return ends_with_any_ ||
-           std::find(ends_.begin(), ends_.end(), type) != ends_.end();
-  }
-  bool CanEndIn(const Block& block) const;
+  // The types of the block's ops that could stand last; none if it lacks what
+  // every group has.
+  std::vector<const OpSchema*> EndsIn(const Block& block) const;
 
   // Whether the op alone could take the role.
   bool CanTake(absl::string_view role, const Block& block, OpId op,
@@ -132,7 +130,8 @@ class FusionPattern {
   struct Role {
     std::string name;
     Kind kind = Kind::kLast;
-    const OpSchema* type = nullptr;  // null: any
+    const OpSchema* type = nullptr;
+    Types types;  // in its place
     std::vector<Place> values;
     bool optional = false;
     Condition condition;
@@ -141,21 +140,19 @@ class FusionPattern {
   FusionPattern& AddRole(std::string role, Kind kind,
                          const std::string& op_type,
                          const std::vector<std::string>& values);
+  FusionPattern& AddRole(Role role);
+  static bool HasType(const Role& role, const OpSchema& type);
   int FindRole(absl::string_view name) const;
   Place ParsePlace(absl::string_view text) const;
   ValueId ValueAt(const Block& block, const FusionGroup& group,
                   const Place& place) const;
   bool Fits(const Block& block, const Role& role, OpId op,
             const FusionGroup& group, IsHeld held) const;
-  FusionGroup MatchFrom(const Block& block, OpId last, IsHeld held) const;
   OpId Find(const Block& block, const Role& role, const FusionGroup& group,
             IsHeld held) const;
 
   std::string name_, formula_, rounds_;
   std::vector<Role> roles_;
-  // Of the roles up to the first that is not optional.
-  absl::InlinedVector<const OpSchema*, 4> ends_;
-  bool ends_with_any_ = false;
   Place key_;
   Collect collect_;
 };

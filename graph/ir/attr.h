@@ -50,13 +50,14 @@ using AttrSpan = absl::Span<const AttrList::value_type>;
 // come in order are not searched for.
 template <typename List>
 void SetAttrAt(int index, AttrValue value, List* list) {
-  const auto at = list->empty() || list->back().first < index
-                      ? list->end()
-                      : std::lower_bound(list->begin(), list->end(), index,
-                                         [](const auto& attr, int wanted) {
-                                           return attr.first < wanted;
-                                         });
-  if (at != list->end() && at->first == index) {
+  if (list->empty() || list->back().first < index) {
+    list->emplace_back(static_cast<int16_t>(index), std::move(value));
+    return;
+  }
+  const auto at = std::lower_bound(
+      list->begin(), list->end(), index,
+      [](const auto& attr, int wanted) { return attr.first < wanted; });
+  if (at->first == index) {
     at->second = std::move(value);
   } else {
     list->emplace(at, static_cast<int16_t>(index), std::move(value));

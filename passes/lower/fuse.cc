@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -191,7 +192,7 @@ class Fuser {
         pattern_(pattern),
         patterns_(patterns),
         held_(held),
-        order_(block),
+        ends_(pattern.EndsIn(block)),
         schema_(Ops().Find("fusion")),
         attrs_(AttrsOf(block.program(), *schema_, pattern)) {}
 
@@ -202,27 +203,29 @@ class Fuser {
   using Group = absl::InlinedVector<OpId, 8>;
 
   // Empty: none of which the op stands last.
-  Group FindGroup(OpId last) const;
+  Group FindGroup(OpId last);
   void Replace(const Group& group, const Plan& plan);
 
   Block& block_;
   const FusionPattern& pattern_;
   const PatternSet& patterns_;
   const HeldValues& held_;
-  Order order_;
+  const std::vector<const OpSchema*> ends_;
+  std::optional<Order> order_;  // once a group is found
   const OpSchema* const schema_;
   const Attrs attrs_;
 };
 
-Fuser::Group Fuser::FindGroup(OpId last) const {
+Fuser::Group Fuser::FindGroup(OpId last) {
   const FusionGroup match = pattern_.Match(block_, last, held_.function());
   if (match.ops().empty() ||
       !patterns_.Has(pattern_, pattern_.KeyType(block_, match))) {
     return {};
   }
+  if (!order_.has_value()) order_.emplace(block_);
   Group group(match.ops().begin(), match.ops().end());
   std::sort(group.begin(), group.end(),
-            [this](OpId a, OpId b) { return order_.IsBefore(a, b); });
+            [this](OpId a, OpId b) { return order_->IsBefore(a, b); });
   return group;
 }
 
@@ -250,7 +253,7 @@ void Fuser::Replace(const Group& group, const Plan& plan) {
   fusion.decision = std::move(decision);
   fusion.body = std::move(body);
   AddOrigins(fusion, names);
-  order_.Add(made, order_[plan.before]);
+  order_->Add(made, (*order_)[plan.before]);
 
   // Readers go on reading the values that they read.
   for (ValueId result : plan.results) block_.MoveOutput(result, made, 0);
@@ -262,14 +265,15 @@ void Fuser::Replace(const Group& group, const Plan& plan) {
 
 // From the last op up, so that a chain is met at its end.
 bool Fuser::Run() {
+  if (ends_.empty()) return false;
   bool changed = false;
   OpId next;
   for (OpId id = block_.last(); id.valid(); id = next) {
     next = block_.previous(id);
-    if (!pattern_.CanEndWith(block_.schema(id))) continue;
+    if (!absl::c_linear_search(ends_, block_.schema(id))) continue;
     const Group group = FindGroup(id);
     if (group.empty()) continue;
-    const Plan plan = PlanFusion(block_, group, held_, order_);
+    const Plan plan = PlanFusion(block_, group, held_, *order_);
     if (!plan.before.valid()) continue;
     while (absl::c_linear_search(group, next)) next = block_.previous(next);
     Replace(group, plan);
@@ -285,9 +289,7 @@ absl::StatusOr<bool> Fuse::Run(Program& program) {
   for (const auto& entry : program.entries()) {
     const HeldValues held(*entry);
     for (const FusionPattern& pattern : FusionPatterns()) {
-      if (!patterns_.Has(pattern) || !pattern.CanEndIn(entry->block())) {
-        continue;
-      }
+      if (!patterns_.Has(pattern)) continue;
       changed |= Fuser(entry->block(), pattern, patterns_, held).Run();
     }
   }
