@@ -17,6 +17,12 @@ bool HandsGradientOn(const Op& op) {
                                         op.schema) != std::end(kOps);
 }
 
+bool IsWholeOrShard(const Op& op) {
+  static const OpSchema* const kAllGather = Ops().Find("all_gather");
+  static const OpSchema* const kTakeShard = Ops().Find("take_shard");
+  return op.schema == kAllGather || op.schema == kTakeShard;
+}
+
 }  // namespace
 
 bool IsReduction(const Op& op, absl::string_view of) {
@@ -27,18 +33,17 @@ bool IsReduction(const Op& op, absl::string_view of) {
 }
 
 ValueId WholeOrShard(const Block& block, ValueId value) {
-  static const OpSchema* const kOps[] = {Ops().Find("all_gather"),
-                                         Ops().Find("take_shard")};
   for (OpId id = block.value(value).op(); id.valid();
        id = block.value(value).op()) {
     const Op& op = block.op(id);
-    if (op.schema != kOps[0] && op.schema != kOps[1]) break;
+    if (!IsWholeOrShard(op)) break;
     value = op.inputs.all()[block.value(value).result];
   }
   return value;
 }
 
 GradientOrigin OriginOf(const Block& block, ValueId value) {
+  static const OpSchema* const kDgcSum = Ops().Find("dgc_sum");
   GradientOrigin origin;
   for (OpId id = block.value(value).op(); id.valid();
        id = block.value(value).op()) {
@@ -49,11 +54,11 @@ GradientOrigin OriginOf(const Block& block, ValueId value) {
       origin.reduced = value;
       value = op.inputs.all()[block.value(value).result];
       origin.local = value;
-    } else if (op.schema->name() == "dgc_sum") {
+    } else if (op.schema == kDgcSum) {
       // Of what ranks send of their gradients.
       ++origin.reductions;
       break;
-    } else if (WholeOrShard(block, value) != value) {
+    } else if (IsWholeOrShard(op)) {
       value = WholeOrShard(block, value);
     } else if (HandsGradientOn(op)) {
       value = op.inputs.all()[0];

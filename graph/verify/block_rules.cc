@@ -19,15 +19,18 @@ void CheckBodyResults(BlockScope& scope) {
 }
 
 // The name of a cell or constant denotes it, and nothing else, in an entry.
-void CheckShadows(BlockScope& scope) {
+// Their values, which no op defines, are looked at here where not all are.
+void CheckCellsAndConstants(BlockScope& scope) {
   if (scope.entry == nullptr) return;
   const auto check = [&scope](NameId name, Definition expected) {
     const ValueId value = scope.block.FindValue(name);
-    if (!value.valid() || scope.block.value(value).definition == expected) {
-      return;
+    if (!value.valid()) return;
+    if (scope.block.value(value).definition != expected) {
+      scope.report.At(0, "value ", scope.program.name_of(name),
+                      ": expected a name that no cell or constant has");
+    } else if (scope.since > 0 && IsLive(scope.block, value)) {
+      CheckValue(scope, scope.block.value(value));
     }
-    scope.report.At(0, "value ", scope.program.name_of(name),
-                    ": expected a name that no cell or constant has");
   };
   const Program& program = scope.program;
   for (int i = 0; i < program.num_cells(); ++i) {
@@ -139,7 +142,7 @@ void ReportUses(BlockScope& scope) {
 
 void CheckStructure(BlockScope& scope) {
   CheckBodyResults(scope);
-  CheckShadows(scope);
+  CheckCellsAndConstants(scope);
 }
 
 void CheckSplit(BlockScope& scope) {

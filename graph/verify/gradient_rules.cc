@@ -20,24 +20,12 @@ int ReductionsThatRead(const Block& block, ValueId value) {
   return count;
 }
 
-void CheckBeforeUpdate(const Entry& entry, Reporter& report) {
-  const Block& block = entry.block();
-  for (const GradientStatement& gradient : entry.gradients()) {
-    const int count = OriginOf(block, gradient.value).reductions +
-                      ReductionsThatRead(block, gradient.value);
-    if (count != 1) {
-      report.At(block.program().cell(gradient.parameter).line, "gradient ",
-                block.name(gradient.value),
-                ": expected one all_reduce of=gradient, found ", count);
-    }
-  }
-}
-
 // What the updates read has been reduced once.
-void CheckUpdateInputs(const Entry& entry, Reporter& report) {
-  const Block& block = entry.block();
+void CheckUpdateInputs(const Block& block,
+                       absl::Span<const ParameterUpdate> updates,
+                       Reporter& report) {
   const int expected = GradientReductions(block.program());
-  for (const ParameterUpdate& update : ParameterUpdates(block)) {
+  for (const ParameterUpdate& update : updates) {
     if (update.origin.reductions == expected) continue;
     report.AtOp(
         block, block.op(update.op), "slot Grad: ", block.name(update.gradient),
@@ -48,12 +36,18 @@ void CheckUpdateInputs(const Entry& entry, Reporter& report) {
 
 }  // namespace
 
+// Of gradients without an update yet; of the others CheckUpdates.
 void CheckReductions(const Entry& entry, Phase phase, Reporter& report) {
-  if (!IsTrainEntry(entry.name())) return;
-  if (phase < Phase::kUpdate) {
-    CheckBeforeUpdate(entry, report);
-  } else {
-    CheckUpdateInputs(entry, report);
+  if (phase >= Phase::kUpdate || !IsTrainEntry(entry.name())) return;
+  const Block& block = entry.block();
+  for (const GradientStatement& gradient : entry.gradients()) {
+    const int count = OriginOf(block, gradient.value).reductions +
+                      ReductionsThatRead(block, gradient.value);
+    if (count != 1) {
+      report.At(block.program().cell(gradient.parameter).line, "gradient ",
+                block.name(gradient.value),
+                ": expected one all_reduce of=gradient, found ", count);
+    }
   }
 }
 
@@ -94,6 +88,10 @@ void CheckUpdates(const Entry& entry, Phase, Reporter& report) {
   if (!IsTrainEntry(entry.name())) return;
   const Block& block = entry.block();
   const Program& program = block.program();
+  const std::vector<ParameterUpdate> updates = ParameterUpdates(block);
+  const int before = report.count();
+  CheckUpdateInputs(block, updates, report);
+  if (report.count() > before) return;
   for (const GradientStatement& gradient : entry.gradients()) {
     const Cell& cell = program.cell(gradient.parameter);
     report.At(cell.line, "parameter ", cell.name,
@@ -104,7 +102,7 @@ void CheckUpdates(const Entry& entry, Phase, Reporter& report) {
     committed[commit.cell.index()] = true;
   }
   std::vector<bool> read(block.value_limit());
-  for (const ParameterUpdate& update : ParameterUpdates(block)) {
+  for (const ParameterUpdate& update : updates) {
     if (update.origin.reduced.valid()) {
       read[update.origin.reduced.index()] = true;
     }

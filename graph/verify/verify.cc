@@ -76,19 +76,11 @@ void CheckAllValues(BlockScope& scope) {
   }
 }
 
-// Those that no op defines, without a walk over all values.
-void CheckOtherValues(BlockScope& scope) {
-  const Block& block = scope.block;
-  const Program& program = scope.program;
-  const auto check = [&](ValueId id) {
-    if (IsLive(block, id)) CheckValue(scope, block.value(id));
-  };
-  for (ValueId feed : block.Feeds()) check(feed);
-  for (int i = 0; i < program.num_cells(); ++i) {
-    check(block.FindValue(program.cell_name(CellId(i))));
-  }
-  for (int i = 0; i < program.num_constants(); ++i) {
-    check(block.FindValue(program.constant_name(ConstantId(i))));
+// Beside those of cells and constants: what no op defines, without a walk over
+// all values.
+void CheckFeeds(BlockScope& scope) {
+  for (ValueId feed : scope.block.Feeds()) {
+    if (IsLive(scope.block, feed)) CheckValue(scope, scope.block.value(feed));
   }
 }
 
@@ -165,7 +157,7 @@ void CheckBlock(const Program& program, const Block& block, const Entry* entry,
   if (since == 0) {
     CheckAllValues(scope);
   } else {
-    CheckOtherValues(scope);
+    CheckFeeds(scope);
   }
   // Inference is for values within limits.
   if (report.count() > before) return;
