@@ -27,6 +27,7 @@ ValueId Block::NewValue(NameId name, TypeId type, Definition definition,
   value.definition = definition;
   value.index = index;
   value.result = result;
+  ++live_values_;
   return value.id;
 }
 
@@ -138,6 +139,7 @@ void Block::EraseValue(ValueId id) {
   }
   ForgetName(gone);
   gone.erased = true;
+  --live_values_;
   if (gone.definition == Definition::kCell) {
     value_of_cell_[gone.index] = ValueId();
   }
@@ -233,6 +235,7 @@ void Block::EraseOp(OpId id) {
     ForgetName(mutable_value(output));
     mutable_value(output).erased = true;
   }
+  live_values_ -= static_cast<int>(gone.outputs.all().size());
   --CountOfSchema(gone.schema);
   op_by_name_.Erase(gone.name);
   unique_ops_.Release(gone.name, program_->names());

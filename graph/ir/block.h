@@ -127,6 +127,7 @@ class Block {
   OpId next(OpId id) const { return links_[id.index()].next; }
   OpId previous(OpId id) const { return links_[id.index()].previous; }
   int num_ops() const { return live_ops_; }
+  int num_values() const { return live_values_; }
   // How many of them have the schema.
   int CountOf(const OpSchema* schema) const;
   // Those of all schemas that the block ever held, in no order.
@@ -234,6 +235,7 @@ class Block {
   ChunkedVector<Link> links_;
   OpId first_, last_;
   int live_ops_ = 0;
+  int live_values_ = 0;
   absl::InlinedVector<SchemaCount, 2> counts_;  // of live ops
   absl::InlinedVector<ValueId, 4> feeds_;
   NameMap<ValueId> value_by_name_;

@@ -23,24 +23,24 @@ using SlotValues = Slots<ValueId>;
 // What walks over a program look at comes first: with a million ops, a cache
 // line is a cost.
 struct Op {
+  SlotValues inputs;
+  SlotValues outputs;
+  // Where each input stands in its value's `uses`; the block's own.
+  CompactList<int32_t, 3> use_indices;
+  const OpSchema* schema = nullptr;
+  // A fusion's closed body; null for every other op. Who changes it changes
+  // the op.
+  std::experimental::propagate_const<std::unique_ptr<Block>> body;
+  Attrs attrs;
   OpId id;
   NameId name;
-  const OpSchema* schema = nullptr;
   // Line in the model file; 0 if a pass made it.
   int32_t line = 0;
   Role role = Role::kForward;
   bool erased = false;
-  SlotValues inputs;
-  SlotValues outputs;
   Decision decision;
-  Attrs attrs;
-  // Where each input stands in its value's `uses`; the block's own.
-  CompactList<int32_t, 3> use_indices;
   // Names of the ops that this one replaced or was made for (frozen names).
   NameList origins;
-  // A fusion's closed body; null for every other op. Who changes it changes
-  // the op.
-  std::experimental::propagate_const<std::unique_ptr<Block>> body;
 
   // One value of a slot that holds exactly one.
   ValueId in(int slot) const { return inputs.slot(slot)[0]; }

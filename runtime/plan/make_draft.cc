@@ -19,14 +19,6 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-size_t LiveValues(const Block& block) {
-  size_t live = 0;
-  for (int i = 0; i < block.value_limit(); ++i) {
-    live += !block.value(ValueId(i)).erased;
-  }
-  return live;
-}
-
 class Drafter {
  public:
   Drafter(const PlanRequest& request, const kernels::KernelRegistry& kernels,
@@ -44,8 +36,7 @@ class Drafter {
     if (draft_.world_size > 1) {
       HT_RETURN_IF_ERROR(CheckRankGroups(*entry, draft_.world_size));
     }
-    std::vector<bool> checked(request_.program->types().size());  // by type
-    HT_RETURN_IF_ERROR(CheckSizes(block, checked));
+    HT_RETURN_IF_ERROR(CheckSizes(block));
     Scope scope{&block, std::vector<int>(block.value_limit(), -1)};
     for (ValueId feed : block.Feeds()) {
       draft_.feeds.push_back(NodeOf(scope, feed));
@@ -54,7 +45,7 @@ class Drafter {
     // few, but growing would take the steps twice.
     const size_t copies = entry->commits().size() + entry->results().size();
     draft_.steps.reserve(block.num_ops() + copies);
-    draft_.nodes.reserve(LiveValues(block) + 2 * copies);
+    draft_.nodes.reserve(block.num_values() + 2 * copies);
     HT_RETURN_IF_ERROR(DraftOps(scope));
     FlushSums();
     for (const CommitStatement& commit : entry->commits()) {
@@ -77,25 +68,33 @@ class Drafter {
   };
 
   // Beyond any memory, sizes and indices need not fit into 64 bits either.
-  absl::Status CheckSizes(const Block& block,
-                          std::vector<bool>& checked) const {
-    constexpr int64_t kMostElements = int64_t{1} << 50;
+  absl::Status CheckSizes(const Block& block) const {
+    const TypeTable& types = request_.program->types();
+    std::vector<bool> too_large(types.size());
+    for (int i = 0; i < types.size(); ++i) {
+      constexpr int64_t kMostElements = int64_t{1} << 50;
+      too_large[i] = types[TypeId(i)].Elements().Evaluate(request_.symbols) >
+                     kMostElements;
+    }
+    // Almost always none is: which values have it need not be asked.
+    return absl::c_linear_search(too_large, true) ? CheckTypes(block, too_large)
+                                                  : absl::OkStatus();
+  }
+
+  absl::Status CheckTypes(const Block& block,
+                          const std::vector<bool>& too_large) const {
     for (int i = 0; i < block.value_limit(); ++i) {
       const Value& value = block.value(ValueId(i));
-      if (value.erased || checked[value.type.index()]) continue;
-      checked[value.type.index()] = true;
-      const TensorType& type = block.type(value.id);
-      const int64_t elements = type.Elements().Evaluate(request_.symbols);
-      if (elements <= kMostElements) continue;
+      if (value.erased || !too_large[value.type.index()]) continue;
       return OutOfMemoryError(
           block.name(value.id), " : ",
-          ToString(type, request_.program->symbols()),
+          ToString(block.type(value.id), request_.program->symbols()),
           " has more than 2^50 elements on this rank, more than any device "
           "holds; use a smaller batch");
     }
     for (OpId id = block.first(); id.valid(); id = block.next(id)) {
       const Block* body = block.op(id).body.get();
-      if (body != nullptr) HT_RETURN_IF_ERROR(CheckSizes(*body, checked));
+      if (body != nullptr) HT_RETURN_IF_ERROR(CheckTypes(*body, too_large));
     }
     return absl::OkStatus();
   }
