@@ -78,7 +78,7 @@ std::vector<OpId> GuardedOps(const Block& block) {
   ops.reserve(left);
   for (OpId id = block.last(); id.valid() && left > 0;
        id = block.previous(id)) {
-    if (!block.op(id).schema->guarded()) continue;
+    if (!block.schema(id)->guarded()) continue;
     ops.push_back(id);
     --left;
   }

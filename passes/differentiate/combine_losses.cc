@@ -63,7 +63,7 @@ absl::StatusOr<ValueId> Combine(const Program& program, Block& block,
 }  // namespace
 
 bool HasScalers(const Block& train) {
-  return OpsOfType(train, "gradient_seed").size() > 1;
+  return CountOfType(train, "gradient_seed") > 1;
 }
 
 ValueId NotFiniteOf(const Block& train, int part) {

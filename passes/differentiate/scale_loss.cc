@@ -20,7 +20,7 @@ namespace passes {
 
 absl::StatusOr<bool> ScaleLoss::Run(Program& program) {
   Entry* train = program.FindEntry(kTrainEntry);
-  if (train == nullptr || !OpsOfType(train->block(), "gradient_seed").empty()) {
+  if (train == nullptr || CountOfType(train->block(), "gradient_seed") > 0) {
     return false;
   }
   const std::vector<LossPart>& parts = program.loss.parts;

@@ -206,7 +206,7 @@ absl::Status Sharer::Run() {
 }
 
 bool IsShared(const Block& block) {
-  return !OpsOfType(block, "count_share").empty();
+  return CountOfType(block, "count_share") > 0;
 }
 
 }  // namespace

@@ -316,7 +316,7 @@ void LayoutChooser::HoldInstead() {
 
 absl::StatusOr<bool> LayoutChooser::Run() {
   for (const char* made : {"convert_layout", "pad_channels"}) {
-    if (!OpsOfType(block_, made).empty()) return false;
+    if (CountOfType(block_, made) > 0) return false;
   }
   FindRegions();
   CountGains();

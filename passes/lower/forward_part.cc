@@ -54,7 +54,7 @@ ForwardPart::ForwardPart(const Entry& train)
       backward_(static_cast<int>(ops_.size())) {
   const HeldValues held(train);
   // What backward does with parameters alone may stand before the seed.
-  bool seeded = OpsOfType(block_, "gradient_seed").empty();
+  bool seeded = CountOfType(block_, "gradient_seed") == 0;
   for (int place = 0; place < static_cast<int>(ops_.size()); ++place) {
     const Op& op = block_.op(ops_[place]);
     places_[op.id.index()] = place;

@@ -289,7 +289,7 @@ bool IsCompressedByDgc(const TensorType& parameter) {
 
 absl::StatusOr<bool> CompressGradients::Run(Program& program) {
   Entry* const train = program.FindEntry(kTrainEntry);
-  if (train == nullptr || !OpsOfType(train->block(), "dgc").empty() ||
+  if (train == nullptr || CountOfType(train->block(), "dgc") > 0 ||
       !Compresses(train->block())) {
     return false;
   }

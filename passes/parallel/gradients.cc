@@ -1,6 +1,7 @@
 #include "passes/parallel/gradients.h"
 
 #include "graph/base/dtype.h"
+#include "graph/schema/op_registry.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -16,21 +17,30 @@ ValueId ReducedOf(const Block& block, ValueId local) {
 
 std::vector<ParameterGradient> FindGradients(const Entry& entry) {
   const Block& block = entry.block();
+  const OpSchema* const clip = Ops().Find("clip_by_factor");
+  const OpSchema* const unscale = Ops().Find("unscale");
+  const OpSchema* const cast = Ops().Find("cast");
+  const OpSchema* const all_reduce = Ops().Find("all_reduce");
+  // The op that makes the value, if it is of that schema.
+  const auto made_by = [&block](ValueId value, const OpSchema* schema) {
+    const OpId op = block.value(value).op();
+    return op.valid() && block.schema(op) == schema ? &block.op(op) : nullptr;
+  };
   std::vector<ParameterGradient> gradients;
   gradients.reserve(entry.gradients().size());
   for (const GradientStatement& statement : entry.gradients()) {
     ParameterGradient gradient;
     gradient.parameter = statement.parameter;
     gradient.value = gradient.wide = statement.value;
-    for (const char* made_by : {"clip_by_factor", "unscale"}) {
-      const Op* op = DefinedBy(block, gradient.wide, made_by);
+    for (const OpSchema* schema : {clip, unscale}) {
+      const Op* op = made_by(gradient.wide, schema);
       if (op != nullptr) gradient.wide = op->in(0);
     }
-    const Op* cast = DefinedBy(block, gradient.wide, "cast");
-    gradient.local = cast != nullptr && IsLow(block.dtype(cast->in(0)))
-                         ? cast->in(0)
+    const Op* widening = made_by(gradient.wide, cast);
+    gradient.local = widening != nullptr && IsLow(block.dtype(widening->in(0)))
+                         ? widening->in(0)
                          : gradient.wide;
-    const Op* reduction = DefinedBy(block, gradient.local, "all_reduce");
+    const Op* reduction = made_by(gradient.local, all_reduce);
     if (reduction != nullptr && IsReduction(*reduction, "gradient")) {
       gradient.reduced = gradient.local;
       gradient.local =

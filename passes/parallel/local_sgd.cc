@@ -186,7 +186,7 @@ absl::Status Localizer::Run() {
 absl::StatusOr<bool> LocalSgd::Run(Program& program) {
   Entry* const train = program.FindEntry(kTrainEntry);
   if (train == nullptr || program.FindEntry(kAverageEntry) != nullptr ||
-      OpsOfType(train->block(), "check_finite").empty()) {
+      CountOfType(train->block(), "check_finite") == 0) {
     return false;
   }
   Localizer localizer(program, *train);

@@ -115,15 +115,21 @@ std::vector<OpId> OpsOfType(const Block& block, absl::string_view op_type) {
   return block.OpsOf(Ops().Find(op_type));
 }
 
-std::vector<OpId> LowCastsOfCells(const Block& block) {
-  std::vector<OpId> casts = OpsOfType(block, "cast");
-  casts.erase(std::remove_if(casts.begin(), casts.end(),
-                             [&block](OpId id) {
-                               const Op& cast = block.op(id);
-                               return !block.value(cast.in(0)).cell().valid() ||
-                                      !IsLow(block.dtype(cast.out(0)));
-                             }),
-              casts.end());
+int CountOfType(const Block& block, absl::string_view op_type) {
+  return block.CountOf(Ops().Find(op_type));
+}
+
+absl::InlinedVector<OpId, 2> LowCastsOf(const Block& block, CellId cell) {
+  static const OpSchema* const kCast = Ops().Find("cast");
+  absl::InlinedVector<OpId, 2> casts;
+  const ValueId value = block.FindCellValue(cell);
+  if (!value.valid()) return casts;
+  for (const Use& use : block.value(value).uses) {
+    if (block.schema(use.op) == kCast &&
+        IsLow(block.dtype(block.op(use.op).out(0)))) {
+      casts.push_back(use.op);
+    }
+  }
   return casts;
 }
 

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -83,8 +84,12 @@ const Op* DefinedBy(const Block& block, ValueId value,
 
 // The entry's ops of one type, in order.
 std::vector<OpId> OpsOfType(const Block& block, absl::string_view op_type);
-// The casts of cells to a low dtype, in order.
-std::vector<OpId> LowCastsOfCells(const Block& block);
+// How many there are.
+int CountOfType(const Block& block, absl::string_view op_type);
+
+// The casts of a cell's value to a low dtype, in no order.
+absl::InlinedVector<OpId, 2> LowCastsOf(const Block& block, CellId cell);
+
 }  // namespace passes
 }  // namespace halftone
 

@@ -103,7 +103,7 @@ absl::Status ReadAverage(Entry& eval, const Member& member, HeldValues& held) {
 
 absl::StatusOr<bool> AverageParameters::Run(Program& program) {
   Entry* train = program.FindEntry(kTrainEntry);
-  if (train == nullptr || !OpsOfType(train->block(), "ema").empty()) {
+  if (train == nullptr || CountOfType(train->block(), "ema") > 0) {
     return false;
   }
   std::map<DType, std::vector<Member>> by_dtype;

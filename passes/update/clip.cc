@@ -19,7 +19,7 @@ absl::StatusOr<bool> Clip::Run(Program& program) {
   Entry* train = program.FindEntry(kTrainEntry);
   if (train == nullptr || global_norm_ <= 0) return false;
   Block& block = train->block();
-  if (!OpsOfType(block, "clip_factor").empty()) return false;
+  if (CountOfType(block, "clip_factor") > 0) return false;
   const std::vector<ParameterGradient> gradients = FindGradients(*train);
   if (gradients.empty()) return false;
   const ValueId norm = train->FindResult(kGradNorm);

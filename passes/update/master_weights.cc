@@ -28,12 +28,23 @@ std::vector<LowRead> FindLowReads(Program& program) {
   for (const auto& entry : program.entries()) {
     if (entry->name() == kInitEntry || entry->name() == kDeriveEntry) continue;
     const Block& block = entry->block();
-    for (OpId id : LowCastsOfCells(block)) {
-      const CellId cell = block.value(block.op(id).in(0)).cell();
-      if (program.cell(cell).kind == CellKind::kParameter &&
-          program.cell(cell).type.dtype == DType::kF32) {
-        reads.push_back({entry.get(), id, cell});
+    std::vector<CellId> cast_by(block.op_limit());
+    size_t left = 0;
+    for (int i = 0; i < program.num_cells(); ++i) {
+      const Cell& cell = program.cell(CellId(i));
+      if (cell.kind != CellKind::kParameter || cell.type.dtype != DType::kF32) {
+        continue;
       }
+      for (OpId cast : LowCastsOf(block, cell.id)) {
+        cast_by[cast.index()] = cell.id;
+        ++left;
+      }
+    }
+    // In the order of the casts.
+    for (OpId id = block.first(); left > 0; id = block.next(id)) {
+      if (!cast_by[id.index()].valid()) continue;
+      reads.push_back({entry.get(), id, cast_by[id.index()]});
+      --left;
     }
   }
   return reads;

@@ -4,7 +4,7 @@
 #include <memory>
 #include <tuple>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_replace.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
@@ -134,17 +134,12 @@ int StrategyGroupOf(absl::string_view parameter,
   return -1;
 }
 
-// Parameters that some entry casts to a low dtype: they get a low cell, whose
-// new value is an output of the update.
-absl::flat_hash_set<CellId> ReadLow(const Program& program) {
-  absl::flat_hash_set<CellId> cells;
-  for (const auto& entry : program.entries()) {
-    const Block& block = entry->block();
-    for (OpId cast : LowCastsOfCells(block)) {
-      cells.insert(block.value(block.op(cast).in(0)).cell());
-    }
-  }
-  return cells;
+// Whether some entry casts the parameter to a low dtype: it gets a low cell,
+// whose new value is an output of the update.
+bool IsReadLow(const Program& program, CellId parameter) {
+  return absl::c_any_of(program.entries(), [&](const auto& entry) {
+    return !LowCastsOf(entry->block(), parameter).empty();
+  });
 }
 
 }  // namespace
@@ -185,7 +180,6 @@ absl::StatusOr<std::vector<UpdateGroup>> GroupUpdates(
     const Program& program, const Block& train,
     const proto::Optimizer& optimizer,
     absl::Span<const ParameterGradient> gradients) {
-  const absl::flat_hash_set<CellId> read_low = ReadLow(program);
   std::vector<UpdateGroup> groups;
   std::map<std::tuple<int, DType, DType, bool>, int> group_of;
   for (const ParameterGradient& gradient : gradients) {
@@ -193,7 +187,7 @@ absl::StatusOr<std::vector<UpdateGroup>> GroupUpdates(
     const int strategy_group = StrategyGroupOf(cell.name, optimizer);
     const auto [it, fresh] = group_of.try_emplace(
         {strategy_group, cell.type.dtype, train.dtype(gradient.reduced),
-         read_low.contains(cell.id)},
+         IsReadLow(program, cell.id)},
         static_cast<int>(groups.size()));
     if (fresh) {
       const proto::Group g =
