@@ -40,8 +40,7 @@ Cell& Program::AddCell(NameId name, Cell cell) {
   HT_CHECK(cell_by_name_.Insert(name, cell.id), cell.name.c_str());
   cell_names_.push_back(name);
   cell_types_.emplace_back();
-  cells_.push_back(std::move(cell));
-  return cells_.back();
+  return cells_.Add() = std::move(cell);
 }
 
 TypeId Program::InternTypeOf(CellId id) {

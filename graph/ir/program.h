@@ -64,13 +64,13 @@ struct Cell {
   std::string name;
   TensorType type;
   CellKind kind = CellKind::kParameter;
-  Initializer init;
   bool trainable = false;
   Commit commit = Commit::kApplied;
   Spread spread = Spread::kReplicated;
   // kDerived: derived_from; kSlot, kAverage: its parameter
   CellId of;
   int32_t line = 0;
+  Initializer init;
 
   // Whether it is a function of cells between two steps, so that it is made
   // again (entry `derive`) and has no initialiser.
@@ -240,7 +240,7 @@ class Program {
   TypeMemo inferred_types_;
   AttrTable attrs_;
   NameTable names_;
-  std::deque<Cell> cells_;
+  ChunkedVector<Cell, 4> cells_;
   std::vector<NameId> cell_names_;
   std::vector<TypeId> cell_types_;  // when they were last asked for
   NameMap<CellId> cell_by_name_;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -31,9 +32,7 @@ class Dim {
   int64_t coefficient() const { return coefficient_; }
   int power(int symbol) const { return powers_[symbol]; }
   void set_power(int symbol, int power) { powers_[symbol] = power; }
-  bool is_constant() const {
-    return powers_ == std::array<uint8_t, kMaxSymbols>{};
-  }
+  bool is_constant() const { return PowersWord() == 0; }
 
   Dim operator*(const Dim& other) const;
   // *this / other if the division leaves neither remainder nor negative
@@ -42,15 +41,23 @@ class Dim {
   int64_t Evaluate(const SymbolValues& values) const;
 
   friend bool operator==(const Dim& a, const Dim& b) {
-    return a.coefficient_ == b.coefficient_ && a.powers_ == b.powers_;
+    return a.coefficient_ == b.coefficient_ && a.PowersWord() == b.PowersWord();
   }
   friend bool operator!=(const Dim& a, const Dim& b) { return !(a == b); }
   template <typename H>
   friend H AbslHashValue(H h, const Dim& d) {
-    return H::combine(std::move(h), d.coefficient_, d.powers_);
+    return H::combine(std::move(h), d.coefficient_, d.PowersWord());
   }
 
  private:
+  // All powers at once: dims are compared more often than anything else.
+  uint64_t PowersWord() const {
+    static_assert(sizeof(powers_) == sizeof(uint64_t), "they fill a word");
+    uint64_t word;
+    std::memcpy(&word, powers_.data(), sizeof(word));
+    return word;
+  }
+
   int64_t coefficient_ = 1;
   std::array<uint8_t, kMaxSymbols> powers_{};
 };

@@ -13,13 +13,17 @@
 namespace halftone {
 namespace {
 
-// Most names differ in their first character or their length, which spares the
-// call that compares the rest.
+// Most names differ in their first character or their length, and many are as
+// short as X, Out or Grad, which spares the call that compares the rest.
 bool IsNamed(const std::string& item, absl::string_view name) {
-  if (item.size() != name.size()) return false;
-  if (name.empty() || item[0] != name[0]) return name.empty();
-  return name.size() == 1 ||
-         std::memcmp(item.data(), name.data(), name.size()) == 0;
+  constexpr size_t kShort = 4;
+  const size_t size = name.size();
+  if (item.size() != size || (size > 0 && item[0] != name[0])) return false;
+  if (size > kShort) return std::memcmp(item.data(), name.data(), size) == 0;
+  for (size_t i = 1; i < size; ++i) {
+    if (item[i] != name[i]) return false;
+  }
+  return true;
 }
 
 template <typename Items>

@@ -24,19 +24,22 @@ struct LowRead {
 };
 
 std::vector<LowRead> FindLowReads(Program& program) {
+  std::vector<CellId> parameters;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    if (cell.kind == CellKind::kParameter && cell.type.dtype == DType::kF32) {
+      parameters.push_back(cell.id);
+    }
+  }
   std::vector<LowRead> reads;
   for (const auto& entry : program.entries()) {
     if (entry->name() == kInitEntry || entry->name() == kDeriveEntry) continue;
     const Block& block = entry->block();
     std::vector<CellId> cast_by(block.op_limit());
     size_t left = 0;
-    for (int i = 0; i < program.num_cells(); ++i) {
-      const Cell& cell = program.cell(CellId(i));
-      if (cell.kind != CellKind::kParameter || cell.type.dtype != DType::kF32) {
-        continue;
-      }
-      for (OpId cast : LowCastsOf(block, cell.id)) {
-        cast_by[cast.index()] = cell.id;
+    for (CellId parameter : parameters) {
+      for (OpId cast : LowCastsOf(block, parameter)) {
+        cast_by[cast.index()] = parameter;
         ++left;
       }
     }
