@@ -152,6 +152,31 @@ TEST(FusionPattern, KnowsWhoTakesARole) {
       FindFusionPattern("relu_grad_bias")->MatchBody(body).ops().empty());
 }
 
+// Of a block that lacks an op which every group has, none.
+TEST(FusionPattern, KnowsWhatItEndsWithInABlock) {
+  const std::string image = "f32[2,3,3,3] @channels_last";
+  const auto program =
+      Fused("relu_grad_bias",
+            absl::StrCat("r : ", image, "\na : ", image, "\n"), "s : f32[3]",
+            absl::StrCat("g: relu_grad(Out=r, OutGrad=a) -> (XGrad=g : ", image,
+                         ")   backward\ns: reduce_sum(X=g) -> (Out=s : f32[3]) "
+                         "{dim=[0, 2, 3]}   backward\nreturn s\n"));
+  ASSERT_NE(program, nullptr);
+  const Block& block = program->entries()[0]->block();
+  const Block& body = *block.op(*block.ops().begin()).body;
+  const auto ends = [&body](const char* pattern) {
+    std::set<std::string> names;
+    for (const OpSchema* end : FindFusionPattern(pattern)->EndsIn(body)) {
+      names.insert(end->name());
+    }
+    return names;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(ends("relu_grad_bias"), ElementsAre("reduce_sum", "relu_grad"));
+  EXPECT_THAT(ends("elementwise_chain"), ElementsAre("relu_grad"));
+  EXPECT_THAT(ends("matmul_bias_grad"), ElementsAre());
+}
+
 TEST(FusionPattern, HasADistinctNameAndAFormula) {
   std::set<std::string> names;
   for (const FusionPattern& pattern : FusionPatterns()) {

@@ -54,6 +54,7 @@ inline std::string Inconsistency(const Block& block) {
     if (block.CountOf(schema) != n) return "count of a schema";
   }
   // Values.
+  int values = 0;
   for (int i = 0; i < block.value_limit(); ++i) {
     const Value& value = block.value(ValueId(i));
     const ValueId found = block.FindValue(block.name(value.id));
@@ -62,7 +63,9 @@ inline std::string Inconsistency(const Block& block) {
     }
     if (value.erased && !value.uses.empty()) return "uses of an erased value";
     reads -= static_cast<int64_t>(value.uses.size());
+    values += value.erased ? 0 : 1;
   }
+  if (values != block.num_values()) return "count of values";
   return reads == 0 ? "" : "uses that no op has";
 }
 
