@@ -39,15 +39,15 @@ absl::Status SetSummedGrad(GradContext& g, absl::string_view slot,
                            ValueId gradient, int64_t axis) {
   const TensorType& target = g.type(g.Input(slot));
   const Dims& from = g.type(gradient).dims;
+  if (target.dims == from) {
+    g.SetGrad(slot, gradient);
+    return absl::OkStatus();
+  }
   const auto aligned = AlignDims(target.dims, from.size(), axis);
   HT_CHECK(aligned.has_value(), "the operand was broadcast");
   std::vector<int64_t> repeated;
   for (size_t i = 0; i < from.size(); ++i) {
     if ((*aligned)[i] != from[i]) repeated.push_back(i);
-  }
-  if (target.dims == from) {
-    g.SetGrad(slot, gradient);
-    return absl::OkStatus();
   }
   if (!repeated.empty()) {
     const bool keep_dim = *aligned == target.dims;

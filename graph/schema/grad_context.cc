@@ -92,25 +92,32 @@ OpBuilder GradContext::Emit(absl::string_view op_type) {
 }
 
 NameId GradContext::GradName(absl::string_view slot, int i) const {
-  return block_->UniqueValueName(GradientName(
-      block_->program().names(), block_->value(Input(slot, i)).name));
+  return GradName(Input(slot, i));
+}
+
+NameId GradContext::GradName(ValueId input) const {
+  return block_->UniqueValueName(
+      GradientName(block_->program().names(), block_->value(input).name));
 }
 
 absl::Status GradContext::SetGrad(absl::string_view slot, OpBuilder& builder,
                                   int i) {
-  builder.FirstOut(GradName(slot, i));
+  const OpSchema& schema = *op().schema;
+  const int at = Flat(op().inputs, schema.FindInput(slot), schema, slot, i);
+  const ValueId input = op().inputs.all()[at];
+  builder.FirstOut(GradName(input));
   HT_ASSIGN_OR_RETURN(const OpId made, builder.Build());
   const ValueId gradient = block_->op(made).outputs.all()[0];
-  const TensorType& expected = type(Input(slot, i));
+  const TensorType& expected = type(input);
   const TensorType& found = type(gradient);
-  if (expected.dims != found.dims) {
+  if (&expected != &found && expected.dims != found.dims) {
     const auto& symbols = block_->program().symbols();
     return CompilerBug(block_->name(op()), " (", op().schema->name(),
                        "): gradient of slot ", slot, ": expected the dims of ",
                        ToString(expected, symbols), ", found ",
                        ToString(found, symbols));
   }
-  SetGrad(slot, gradient, i);
+  in_grads_[at] = gradient;
   return absl::OkStatus();
 }
 

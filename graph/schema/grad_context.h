@@ -59,6 +59,8 @@ class GradContext {
   const Gradients& in_grads() const { return in_grads_; }
 
  private:
+  NameId GradName(ValueId input) const;
+
   Block* block_;
   OpId op_;
   Gradients out_grads_;

@@ -73,12 +73,12 @@ class Differentiator {
 
 // Whoever asks for the gradient by its name means this one.
 absl::Status Differentiator::CheckNames(ValueId parameter) const {
-  const std::string name = GradientName(block_.name(parameter));
-  const ValueId taken = block_.FindValue(name);
+  const ValueId taken = block_.FindValue(GradName(parameter));
   if (!taken.valid()) return absl::OkStatus();
   const OpId op = block_.value(taken).op();
   return ModelError(PlaceOf(program_, op.valid() ? block_.op(op).line : 0),
-                    name, " is the name of a parameter's gradient; rename ",
+                    block_.name(taken),
+                    " is the name of a parameter's gradient; rename ",
                     "the model's value");
 }
 
