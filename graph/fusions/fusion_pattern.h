@@ -76,6 +76,7 @@ class FusionPattern {
   // roles before; of several the first of which an op fits.
   // - Last: takes the op that stands last and no other.
   FusionPattern& Last(std::string role, std::string op_type);
+  // - LastOf: the same, of a type of which `types` is true.
   using Types = std::function<bool(const OpSchema&)>;
   FusionPattern& LastOf(std::string role, Types types);
   // - Producer: makes the value, which others may read, too.

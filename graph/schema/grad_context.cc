@@ -46,10 +46,13 @@ int GradContext::InputCount(absl::string_view slot) const {
   return static_cast<int>(op().inputs.slot(s).size());
 }
 
-ValueId GradContext::Input(absl::string_view slot, int i) const {
+int GradContext::InputAt(absl::string_view slot, int i) const {
   const OpSchema& schema = *op().schema;
-  return op()
-      .inputs.all()[Flat(op().inputs, schema.FindInput(slot), schema, slot, i)];
+  return Flat(op().inputs, schema.FindInput(slot), schema, slot, i);
+}
+
+ValueId GradContext::Input(absl::string_view slot, int i) const {
+  return op().inputs.all()[InputAt(slot, i)];
 }
 
 ValueId GradContext::Output(absl::string_view slot, int i) const {
@@ -102,8 +105,7 @@ NameId GradContext::GradName(ValueId input) const {
 
 absl::Status GradContext::SetGrad(absl::string_view slot, OpBuilder& builder,
                                   int i) {
-  const OpSchema& schema = *op().schema;
-  const int at = Flat(op().inputs, schema.FindInput(slot), schema, slot, i);
+  const int at = InputAt(slot, i);
   const ValueId input = op().inputs.all()[at];
   builder.FirstOut(GradName(input));
   HT_ASSIGN_OR_RETURN(const OpId made, builder.Build());
@@ -122,9 +124,7 @@ absl::Status GradContext::SetGrad(absl::string_view slot, OpBuilder& builder,
 }
 
 void GradContext::SetGrad(absl::string_view slot, ValueId gradient, int i) {
-  const OpSchema& schema = *op().schema;
-  in_grads_[Flat(op().inputs, schema.FindInput(slot), schema, slot, i)] =
-      gradient;
+  in_grads_[InputAt(slot, i)] = gradient;
 }
 
 }  // namespace halftone

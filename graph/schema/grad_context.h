@@ -59,6 +59,8 @@ class GradContext {
   const Gradients& in_grads() const { return in_grads_; }
 
  private:
+  // The flat position of the slot's i-th input.
+  int InputAt(absl::string_view slot, int i) const;
   NameId GradName(ValueId input) const;
 
   Block* block_;

@@ -4,6 +4,7 @@
 
 #include "graph/base/dtype.h"
 #include "graph/schema/op_builder.h"
+#include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/kernel_key.h"
 #include "passes/rewrite/rewrite.h"
@@ -20,22 +21,25 @@ struct Chain {
 };
 
 Chain Follow(const Block& block, ValueId value) {
+  static const OpSchema* const kClip = Ops().Find("clip_by_factor");
+  static const OpSchema* const kUnscale = Ops().Find("unscale");
+  static const OpSchema* const kCast = Ops().Find("cast");
   Chain chain;
   chain.gradient = value;
-  const auto step = [&](absl::string_view op_type) -> const Op* {
-    const Op* op = DefinedBy(block, chain.gradient, op_type);
+  const auto step = [&](const OpSchema* schema) -> const Op* {
+    const Op* op = DefinedBy(block, chain.gradient, schema);
     if (op == nullptr) return nullptr;
     chain.gradient = op->in(0);
     AppendNames(*op, &chain.names);
     return op;
   };
-  if (const Op* clip = step("clip_by_factor")) chain.clip_factor = clip->in(1);
-  const Op* unscale = step("unscale");
+  if (const Op* clip = step(kClip)) chain.clip_factor = clip->in(1);
+  const Op* unscale = step(kUnscale);
   if (unscale == nullptr) return Chain();
   chain.inv_scale = unscale->in(1);
   // Only a widening: a narrowing rounds.
-  const Op* cast = DefinedBy(block, chain.gradient, "cast");
-  if (cast != nullptr && IsLow(block.dtype(cast->in(0)))) step("cast");
+  const Op* cast = DefinedBy(block, chain.gradient, kCast);
+  if (cast != nullptr && IsLow(block.dtype(cast->in(0)))) step(kCast);
   return chain;
 }
 

@@ -21,11 +21,6 @@ std::vector<ParameterGradient> FindGradients(const Entry& entry) {
   const OpSchema* const unscale = Ops().Find("unscale");
   const OpSchema* const cast = Ops().Find("cast");
   const OpSchema* const all_reduce = Ops().Find("all_reduce");
-  // The op that makes the value, if it is of that schema.
-  const auto made_by = [&block](ValueId value, const OpSchema* schema) {
-    const OpId op = block.value(value).op();
-    return op.valid() && block.schema(op) == schema ? &block.op(op) : nullptr;
-  };
   std::vector<ParameterGradient> gradients;
   gradients.reserve(entry.gradients().size());
   for (const GradientStatement& statement : entry.gradients()) {
@@ -33,14 +28,14 @@ std::vector<ParameterGradient> FindGradients(const Entry& entry) {
     gradient.parameter = statement.parameter;
     gradient.value = gradient.wide = statement.value;
     for (const OpSchema* schema : {clip, unscale}) {
-      const Op* op = made_by(gradient.wide, schema);
+      const Op* op = DefinedBy(block, gradient.wide, schema);
       if (op != nullptr) gradient.wide = op->in(0);
     }
-    const Op* widening = made_by(gradient.wide, cast);
+    const Op* widening = DefinedBy(block, gradient.wide, cast);
     gradient.local = widening != nullptr && IsLow(block.dtype(widening->in(0)))
                          ? widening->in(0)
                          : gradient.wide;
-    const Op* reduction = made_by(gradient.local, all_reduce);
+    const Op* reduction = DefinedBy(block, gradient.local, all_reduce);
     if (reduction != nullptr && IsReduction(*reduction, "gradient")) {
       gradient.reduced = gradient.local;
       gradient.local =

@@ -104,11 +104,15 @@ ValueId InputOf(const Op& op, absl::string_view slot) {
   return index >= 0 && op.inputs.has(index) ? op.in(index) : ValueId();
 }
 
-const Op* DefinedBy(const Block& block, ValueId value,
-                    absl::string_view op_type) {
+const Op* DefinedBy(const Block& block, ValueId value, const OpSchema* schema) {
   if (!value.valid()) return nullptr;
   const OpId op = block.value(value).op();
-  return IsOp(block, op, op_type) ? &block.op(op) : nullptr;
+  return op.valid() && block.schema(op) == schema ? &block.op(op) : nullptr;
+}
+
+const Op* DefinedBy(const Block& block, ValueId value,
+                    absl::string_view op_type) {
+  return DefinedBy(block, value, Ops().Find(op_type));
 }
 
 std::vector<OpId> OpsOfType(const Block& block, absl::string_view op_type) {

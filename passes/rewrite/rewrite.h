@@ -81,6 +81,7 @@ ValueId InputOf(const Op& op, absl::string_view slot);
 // The op that defines the value if it is of that type, else null.
 const Op* DefinedBy(const Block& block, ValueId value,
                     absl::string_view op_type);
+const Op* DefinedBy(const Block& block, ValueId value, const OpSchema* schema);
 
 // The entry's ops of one type, in order.
 std::vector<OpId> OpsOfType(const Block& block, absl::string_view op_type);
