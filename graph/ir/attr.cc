@@ -7,6 +7,7 @@
 
 #include "absl/hash/hash.h"
 #include "graph/base/dtype.h"
+#include "graph/base/mix.h"
 
 namespace halftone {
 namespace {
@@ -39,8 +40,23 @@ absl::string_view Name(AttrKind kind) {
 }
 
 size_t HashOf(const AttrValue& value) {
-  return std::visit(
-      [&](const auto& v) { return absl::HashOf(value.index(), v); }, value);
+  const uint64_t kind = value.index();
+  switch (KindOf(value)) {
+    case AttrKind::kBool:
+      return Mix(kind, *std::get_if<bool>(&value));
+    case AttrKind::kInt:
+      return Mix(kind, static_cast<uint64_t>(*std::get_if<int64_t>(&value)));
+    case AttrKind::kFloat: {
+      uint64_t bits;
+      std::memcpy(&bits, std::get_if<double>(&value), sizeof(bits));
+      return Mix(kind, bits);
+    }
+    case AttrKind::kDType:
+      return Mix(kind, static_cast<uint64_t>(*std::get_if<DType>(&value)));
+    default:
+      return std::visit([&](const auto& v) { return absl::HashOf(kind, v); },
+                        value);
+  }
 }
 
 Attrs AttrTable::InternFrom(absl::Span<AttrList::value_type> list) {
@@ -53,9 +69,9 @@ Attrs AttrTable::InternFrom(absl::Span<AttrList::value_type> list) {
 }
 
 size_t AttrTable::Hash::operator()(AttrSpan list) const {
-  size_t hash = list.size();
-  for (const auto& attr : list) {
-    hash = absl::HashOf(hash, attr.first, halftone::HashOf(attr.second));
+  uint64_t hash = list.size();
+  for (const auto& [index, value] : list) {
+    hash = Mix(Mix(hash, static_cast<uint64_t>(index)), HashOf(value));
   }
   return hash;
 }

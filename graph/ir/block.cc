@@ -11,6 +11,7 @@ Block::Block(Program* program, int32_t ops, int32_t values)
     : program_(program), types_(program->types()) {
   ops_.Reserve(ops);
   links_.Reserve(ops);
+  use_indices_.Reserve(ops);
   values_.Reserve(values);
 }
 
@@ -157,21 +158,19 @@ OpId Block::AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
   op.schema = schema;
   op.attrs = attrs;
   op.inputs = std::move(inputs);
-  const int num_inputs = static_cast<int>(op.inputs.all().size());
   const absl::Span<const ValueId> reads = op.inputs.all();
-  for (int i = 0; i < num_inputs; ++i) {
-    op.use_indices.push_back(Enlist(reads[i], {op.id, i}));
+  UseIndices& use_indices = use_indices_.Add();
+  for (size_t i = 0; i < reads.size(); ++i) {
+    use_indices.push_back(Enlist(reads[i], {op.id, static_cast<int32_t>(i)}));
   }
-  int result = 0;
-  for (int s = 0; s < outputs.slots(); ++s) {
-    for (const OutputSpec& output : outputs.slot(s)) {
-      op.outputs.Add(NewValue(output.name, output.type, Definition::kOp,
-                              op.id.index(), result++));
-    }
-    op.outputs.EndSlot();
+  const absl::Span<const OutputSpec> results = outputs.all();
+  for (size_t i = 0; i < results.size(); ++i) {
+    op.outputs.Add(NewValue(results[i].name, results[i].type, Definition::kOp,
+                            op.id.index(), static_cast<int32_t>(i)));
   }
+  op.outputs.ends_ = outputs.ends();
   if (!name.valid()) {
-    name = result > 0 ? outputs.all()[0].name : program_->InternName("op");
+    name = results.empty() ? program_->InternName("op") : results[0].name;
   }
   op.name = name;
   if (!op_by_name_.Insert(name, op.id)) {
@@ -179,8 +178,9 @@ OpId Block::AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
     op_by_name_.Insert(op.name, op.id);
   }
   ++CountOfSchema(schema);
-  links_.Add().schema = schema;
-  Touch(op.id);
+  Link& link = links_.Add();
+  link.schema = schema;
+  link.edit = program_->CountEdit();
   LinkIn(op.id, position);
   return op.id;
 }
@@ -243,7 +243,7 @@ void Block::EraseOp(OpId id) {
   gone.erased = true;
   gone.inputs.Clear();
   gone.outputs.Clear();
-  gone.use_indices.clear();
+  use_indices_[id.index()].clear();
   gone.attrs = Attrs();
   gone.body = nullptr;
 }

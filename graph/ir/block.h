@@ -119,6 +119,11 @@ class Block {
   void SetKind(OpId id, uint64_t kind) const { links_[id.index()].kind = kind; }
   // That of the op's record, for walks that look at no more than this.
   const OpSchema* schema(OpId id) const { return links_[id.index()].schema; }
+  // Where each of the op's inputs stands in its value's `uses`.
+  using UseIndices = CompactList<int32_t, 3>;
+  const UseIndices& use_indices(OpId id) const {
+    return use_indices_[id.index()];
+  }
   absl::string_view name(const Op& op) const;
   OpId FindOp(absl::string_view name) const;
   OpId FindOp(NameId name) const { return op_by_name_.Find(name); }
@@ -233,6 +238,8 @@ class Block {
     mutable uint64_t kind = 0;
   };
   ChunkedVector<Link> links_;
+  // By op id; of edits alone.
+  ChunkedVector<UseIndices> use_indices_;
   OpId first_, last_;
   int live_ops_ = 0;
   int live_values_ = 0;

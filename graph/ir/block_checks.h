@@ -35,7 +35,7 @@ inline std::string Inconsistency(const Block& block) {
     const auto inputs = op.inputs.all();
     for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
       const Value& value = block.value(inputs[i]);
-      const int index = op.use_indices[i];
+      const int index = block.use_indices(id)[i];
       if (value.erased || index >= static_cast<int>(value.uses.size()) ||
           !(value.uses[index] == Use{id, i})) {
         return "use" + at(op);

@@ -16,15 +16,15 @@ int32_t Block::Enlist(ValueId id, Use use) {
 }
 
 void Block::AddUse(ValueId id, OpId reader, int position) {
-  ops_[reader.index()].use_indices[position] = Enlist(id, {reader, position});
+  use_indices_[reader.index()][position] = Enlist(id, {reader, position});
 }
 
 void Block::DropUse(OpId reader, int position) {
   Value& read = mutable_value(op(reader).inputs.values_[position]);
-  const int32_t index = op(reader).use_indices[position];
+  const int32_t index = use_indices(reader)[position];
   const Use last = read.uses.back();
   read.uses[index] = last;
-  ops_[last.op.index()].use_indices[last.position] = index;
+  use_indices_[last.op.index()][last.position] = index;
   read.uses.pop_back();
 }
 
@@ -75,12 +75,13 @@ void Block::SetInputSlot(OpId id, int slot, absl::Span<const ValueId> values) {
   const int old_end = reader.inputs.end(slot);
   for (int i = begin; i < old_end; ++i) DropUse(id, i);
   reader.inputs.Replace(slot, fresh);
-  reader.use_indices.erase(begin, old_end);
-  reader.use_indices.insert(begin, fresh.size(), 0);
+  UseIndices& indices = use_indices_[id.index()];
+  indices.erase(begin, old_end);
+  indices.insert(begin, fresh.size(), 0);
   const absl::Span<const ValueId> all = reader.inputs.all();
   const int end = reader.inputs.end(slot);
   for (int i = end; i < static_cast<int>(all.size()); ++i) {
-    mutable_value(all[i]).uses[reader.use_indices[i]].position = i;
+    mutable_value(all[i]).uses[indices[i]].position = i;
   }
   for (int i = begin; i < end; ++i) AddUse(all[i], id, i);
 }

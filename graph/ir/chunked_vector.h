@@ -18,9 +18,9 @@ class ChunkedVector {
     while (log2_ < kLog2 && (1 << log2_) < size) ++log2_;
   }
   T& Add() {
-    const int32_t i = size_++;
-    if (Chunk(i) == chunks_.size()) chunks_.emplace_back(new T[1u << log2_]);
-    return (*this)[i];
+    const size_t at = Offset(size_++);
+    if (at == 0) chunks_.emplace_back(new T[1u << log2_]);
+    return chunks_.back()[at];
   }
   int32_t size() const { return size_; }
   T& operator[](int32_t i) { return chunks_[Chunk(i)][Offset(i)]; }

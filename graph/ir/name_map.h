@@ -3,6 +3,8 @@
 #define HALFTONE_GRAPH_IR_NAME_MAP_H_
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -26,11 +28,9 @@ class NameMap {
       }
       return Id();
     }
-    const size_t page = PageOf(name);
-    if (!name.valid() || page >= pages_.size() || pages_[page] == nullptr) {
-      return Id();
-    }
-    return (*pages_[page])[name.index() % kPageSize];
+    const size_t page = PageOf(name);  // far behind all if there is no name
+    if (page >= pages_.size() || pages_[page] == nullptr) return Id();
+    return (*pages_[page])[PlaceOf(name)];
   }
   // False if there is one, which stays.
   bool Insert(NameId name, Id id) {
@@ -66,17 +66,20 @@ class NameMap {
     few_ = {};
   }
   static constexpr size_t kFew = 32;
-  static constexpr int kPageSize = 128;
+  static constexpr uint32_t kPageSize = 128;
   using Page = std::array<Id, kPageSize>;
 
   static size_t PageOf(NameId name) {
-    return static_cast<size_t>(name.index()) / kPageSize;
+    return static_cast<uint32_t>(name.index()) / kPageSize;
+  }
+  static size_t PlaceOf(NameId name) {
+    return static_cast<uint32_t>(name.index()) % kPageSize;
   }
   Id& At(NameId name) {
     const size_t page = PageOf(name);
     if (page >= pages_.size()) pages_.resize(page + page / 2 + 1);
     if (pages_[page] == nullptr) pages_[page] = std::make_unique<Page>();
-    return (*pages_[page])[name.index() % kPageSize];
+    return (*pages_[page])[PlaceOf(name)];
   }
 
   absl::InlinedVector<std::pair<NameId, Id>, 4> few_;  // while there are few

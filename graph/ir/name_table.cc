@@ -1,6 +1,7 @@
 #include "graph/ir/name_table.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 namespace halftone {
@@ -28,9 +29,26 @@ inline uint16_t BitOf(absl::string_view suffix) {
   return static_cast<uint16_t>(1u << (mixed * 0x9e3779b1u >> 28));
 }
 
+// Whether one of eight characters is a dot: the lowest one that is takes a
+// borrow into its top bit, which it has not.
+inline bool HasDot(uint64_t eight) {
+  constexpr uint64_t kOnes = 0x0101010101010101u;
+  const uint64_t rest = eight ^ kOnes * '.';
+  return ((rest - kOnes) & ~rest & kOnes << 7) != 0;
+}
+
 bool IsOneWord(absl::string_view suffix) {
-  return !suffix.empty() && suffix[0] == '.' &&
-         suffix.find('.', 1) == absl::string_view::npos;
+  if (suffix.empty() || suffix[0] != '.') return false;
+  size_t i = 1;
+  for (; i + sizeof(uint64_t) <= suffix.size(); i += sizeof(uint64_t)) {
+    uint64_t eight;
+    std::memcpy(&eight, suffix.data() + i, sizeof(eight));
+    if (HasDot(eight)) return false;
+  }
+  for (; i < suffix.size(); ++i) {
+    if (suffix[i] == '.') return false;
+  }
+  return true;
 }
 
 std::string Joined(absl::string_view begin, absl::string_view end) {
@@ -47,7 +65,7 @@ NameId NameTable::Intern(absl::string_view name) {
 
 NameId NameTable::Append(NameId base, absl::string_view suffix) {
   const Entry& entry = names_[base.index()];
-  if (IsOneWord(suffix) && entry.dots < kMostDots && entry.size > 0) {
+  if (entry.dots < kMostDots && entry.size > 0 && IsOneWord(suffix)) {
     return Child(base, suffix);
   }
   return Intern(Joined(name(base), suffix));
@@ -88,31 +106,38 @@ NameId NameTable::FindRoot(absl::string_view name) const {
   return it == roots_.end() ? NameId() : it->id;
 }
 
-NameId NameTable::FindChild(NameId parent, absl::string_view suffix) const {
-  const Entry& begin = names_[parent.index()];
-  if ((begin.begun & BitOf(suffix)) == 0) return NameId();
-  NameId id = begin.child;
+NameId NameTable::SearchChildren(const Entry& parent,
+                                 absl::string_view suffix) const {
+  NameId id = parent.child;
   while (id.valid()) {
     const Entry& entry = names_[id.index()];
-    if (entry.size == begin.size + suffix.size() &&
-        absl::string_view(entry.text + begin.size, suffix.size()) == suffix) {
+    if (entry.size == parent.size + suffix.size() &&
+        absl::string_view(entry.text + parent.size, suffix.size()) == suffix) {
       return id;
     }
     id = entry.sibling;
   }
-  return begin.listed < kMostListed ? NameId()
-                                    : FindRoot(Joined(name(parent), suffix));
+  if (parent.listed < kMostListed) return NameId();
+  return FindRoot(Joined({parent.text, parent.size}, suffix));
+}
+
+NameId NameTable::FindChild(NameId parent, absl::string_view suffix) const {
+  const Entry& entry = names_[parent.index()];
+  return (entry.begun & BitOf(suffix)) == 0 ? NameId()
+                                            : SearchChildren(entry, suffix);
 }
 
 NameId NameTable::Child(NameId parent, absl::string_view suffix) {
-  const NameId known = FindChild(parent, suffix);
-  if (known.valid()) return known;
   Entry& entry = names_[parent.index()];  // names never move
-  entry.begun |= BitOf(suffix);
-  if (entry.listed == kMostListed) {
-    return InternRoot(Joined(name(parent), suffix));
+  const uint16_t bit = BitOf(suffix);
+  if ((entry.begun & bit) != 0) {
+    const NameId known = SearchChildren(entry, suffix);
+    if (known.valid()) return known;
   }
-  const NameId made = Add(name(parent), suffix, entry.dots + 1);
+  entry.begun |= bit;
+  const absl::string_view begin(entry.text, entry.size);
+  if (entry.listed == kMostListed) return InternRoot(Joined(begin, suffix));
+  const NameId made = Add(begin, suffix, entry.dots + 1);
   names_[made.index()].sibling = entry.child;
   entry.child = made;
   ++entry.listed;

@@ -97,6 +97,8 @@ class NameTable {
   // `suffix` is a dot and a word without one.
   NameId Child(NameId parent, absl::string_view suffix);
   NameId FindChild(NameId parent, absl::string_view suffix) const;
+  // Where a child may have the suffix, as the bits say.
+  NameId SearchChildren(const Entry& parent, absl::string_view suffix) const;
   // The room for `size` characters, which never move.
   char* Room(size_t size);
 

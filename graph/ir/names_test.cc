@@ -145,6 +145,12 @@ TEST(NameTableTest, OneNamePerText) {
   NameTable names;
   std::set<std::string> texts = {"", ".", "..", ".a", "a.", "a..b", ".a.b"};
   std::string deep = "d";
+  for (int i = 0; i < 12; ++i) {
+    // Dots in all places of a long suffix, and what is next to them in ASCII.
+    std::string suffix(12, i % 2 == 0 ? '-' : '/');
+    suffix[i] = '.';
+    texts.insert("long." + suffix);
+  }
   for (int i = 0; i < 12; ++i) texts.insert(deep += absl::StrCat(".", i));
   for (int i = 0; i < 10; ++i) {
     for (const char* base : {"a", "a.b", ".a"}) {

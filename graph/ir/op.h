@@ -20,13 +20,10 @@ class OpSchema;
 
 using SlotValues = Slots<ValueId>;
 
-// What walks over a program look at comes first: with a million ops, a cache
-// line is a cost.
-struct Op {
+// Two cache lines, of which the first has what walks over a program look at.
+struct alignas(64) Op {
   SlotValues inputs;
   SlotValues outputs;
-  // Where each input stands in its value's `uses`; the block's own.
-  CompactList<int32_t, 3> use_indices;
   const OpSchema* schema = nullptr;
   // A fusion's closed body; null for every other op. Who changes it changes
   // the op.
@@ -55,6 +52,8 @@ struct Use {
     return a.op == b.op && a.position == b.position;
   }
 };
+
+static_assert(sizeof(Op) == 128);
 
 // Where a value comes from.
 enum class Definition : uint8_t {

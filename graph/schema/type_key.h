@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "graph/base/mix.h"
 #include "graph/ir/attr.h"
 #include "graph/ir/block.h"
 #include "graph/ir/type_memo.h"
@@ -75,15 +76,8 @@ class TypeKey {
   void Add2(int32_t first, int32_t second) {
     Add(static_cast<uint64_t>(first) << 32 | static_cast<uint32_t>(second));
   }
-  // The two halves of a 128-bit product, folded (as wyhash does).
-  void Add(uint64_t word) {
-    const auto product =
-        static_cast<unsigned __int128>(state_ ^ word) * kOdd + kOdd;
-    state_ =
-        static_cast<uint64_t>(product >> 64) ^ static_cast<uint64_t>(product);
-  }
+  void Add(uint64_t word) { state_ = Mix(state_, word); }
 
-  static constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
   uint64_t state_ = 0xd1b54a32d192ed03u;
 };
 

@@ -115,7 +115,7 @@ void CheckUses(BlockScope& scope, const Value& value) {
     return !op.erased && use.position >= 0 &&
            use.position < static_cast<int>(inputs.size()) &&
            inputs[use.position] == value.id &&
-           op.use_indices[use.position] == index;
+           block.use_indices(use.op)[use.position] == index;
   };
   for (int i = 0; i < static_cast<int>(value.uses.size()); ++i) {
     if (!is_sound(value.uses[i], i)) {

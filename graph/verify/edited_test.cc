@@ -19,6 +19,9 @@ class BlockDamage {
   static Op& OpOf(Block& block, absl::string_view name) {
     return block.ops_[block.FindOp(name).index()];
   }
+  static Block::UseIndices& UseIndicesOf(Block& block, absl::string_view name) {
+    return block.use_indices_[block.FindOp(name).index()];
+  }
 };
 
 namespace {
@@ -132,7 +135,7 @@ TEST(VerifyMemo, SparesBodiesOfAKindThatWasRight) {
   VerifyMemo memo;
   ASSERT_EQ(MessageOf(*program, Phase::kLowered, &memo), "");
   Block& body = BodyOf(program->FindEntry(kTrainEntry)->block());
-  BlockDamage::OpOf(body, "d").use_indices[0] = 7;
+  BlockDamage::UseIndicesOf(body, "d")[0] = 7;
   EXPECT_EQ(MessageOf(*program, Phase::kLowered, &memo), "");
   EXPECT_THAT(MessageOf(*program, Phase::kLowered, nullptr),
               HasSubstr("the uses of c leave it out"));

@@ -90,8 +90,8 @@ bool CheckOrder(BlockScope& scope, const Op& op) {
                         scope.block.name(value.id), " before its definition");
     }
     if (scope.since > 0) continue;
-    const int use =
-        i < static_cast<int>(op.use_indices.size()) ? op.use_indices[i] : -1;
+    const Block::UseIndices& indices = scope.block.use_indices(op.id);
+    const int use = i < static_cast<int>(indices.size()) ? indices[i] : -1;
     if (use < 0 || use >= static_cast<int>(value.uses.size()) ||
         !(value.uses[use] == Use{op.id, i})) {
       scope.report.AtOp(scope.block, op, "slot ", slot(), ": the uses of ",
