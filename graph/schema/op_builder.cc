@@ -46,7 +46,15 @@ void SortBySlot(Items& items) {
     return a.slot < b.slot;
   };
   if (std::is_sorted(items.begin(), items.end(), by_slot)) return;
-  std::stable_sort(items.begin(), items.end(), by_slot);
+  constexpr size_t kFew = 8;
+  if (items.size() > kFew) {
+    std::stable_sort(items.begin(), items.end(), by_slot);
+    return;
+  }
+  for (auto item = items.begin() + 1; item != items.end(); ++item) {
+    std::rotate(std::upper_bound(items.begin(), item, *item, by_slot), item,
+                item + 1);
+  }
 }
 
 }  // namespace
@@ -254,12 +262,13 @@ absl::Status OpBuilder::ArityError(const Draft& draft) const {
   return CheckArity(slots, counts);
 }
 
+bool OpBuilder::IsTaken(NameId name, const Draft& draft) const {
+  return block_->FindValue(name).valid() || draft.output_names.Has(name);
+}
+
 absl::Status OpBuilder::FreeName(int slot, const Draft& draft,
                                  NameId* name) const {
   const ValueId other = block_->FindValue(*name);
-  if (!other.valid() && !draft.output_names.Has(*name)) {
-    return absl::OkStatus();
-  }
   Program& program = block_->program();
   const absl::string_view text = program.name_of(*name);
   if (unique_) {
@@ -297,10 +306,13 @@ absl::Status OpBuilder::NameOutputs(Draft& draft) {
           "; this slot is no list");
     }
   }
+  const bool is_only = outputs_.size() == 1 && slots.size() == 1;
   NameId op_name = name_;
   for (Given<NameId>& output : outputs_) {
-    HT_RETURN_IF_ERROR(FreeName(output.slot, draft, &output.item));
-    draft.output_names.Add(output.item);
+    if (IsTaken(output.item, draft)) {
+      HT_RETURN_IF_ERROR(FreeName(output.slot, draft, &output.item));
+    }
+    if (!is_only) draft.output_names.Add(output.item);
     if (!op_name.valid()) op_name = output.item;
   }
   if (!op_name.valid()) op_name = program.InternName(schema_->name());
@@ -311,7 +323,7 @@ absl::Status OpBuilder::NameOutputs(Draft& draft) {
         !slots[s].list()) {
       NameId name = program.names().Append(draft.op_name,
                                            absl::StrCat(".", slots[s].name));
-      HT_RETURN_IF_ERROR(FreeName(s, draft, &name));
+      if (IsTaken(name, draft)) HT_RETURN_IF_ERROR(FreeName(s, draft, &name));
       draft.output_names.Add(name);
       draft.outputs.Add({name, TypeId()});
     }

@@ -79,6 +79,8 @@ class OpBuilder {
   absl::Status GatherInputs(Draft& draft);
   absl::Status ArityError(const Draft& draft) const;
   absl::Status NameOutputs(Draft& draft);
+  bool IsTaken(NameId name, const Draft& draft) const;
+  // Another name in place of one that is taken, or the error that it is.
   absl::Status FreeName(int slot, const Draft& draft, NameId* name) const;
   absl::Status FillImplicit(Draft& draft) const;
   // The types of all outputs (infer_outputs.cc): remembered, or inferred.
@@ -102,7 +104,7 @@ class OpBuilder {
   absl::InlinedVector<AttrList::value_type, 6> attrs_;
   absl::InlinedVector<Given<NameId>, 2> outputs_;
   absl::InlinedVector<Given<TypeId>, 1> mixed_types_;
-  std::vector<std::pair<std::string, DType>> bindings_;
+  absl::InlinedVector<std::pair<std::string, DType>, 1> bindings_;
   Block::Position position_;
   halftone::Role role_ = halftone::Role::kForward;
   halftone::Decision decision_;

@@ -66,6 +66,20 @@ TEST_F(OpBuilderTest, BuildsAnOp) {
   EXPECT_TRUE(AttrAs<bool>(op, "trans_x"));
 }
 
+TEST_F(OpBuilderTest, SlotsInAnyOrder) {
+  const ValueId bias = Feed("bias", DType::kF16, {3});
+  const OpId id = *OpBuilder(&block_, "matmul")
+                       .In("Bias", bias)
+                       .In("X", x_)
+                       .In("Y", y_)
+                       .Out("Out", "h")
+                       .Build();
+  EXPECT_THAT(block_.op(id).inputs.all(), ElementsAre(x_, y_, bias));
+  const OpId list =
+      *OpBuilder(&block_, "sum").In("X", {y_, x_}).In("X", y_).Build();
+  EXPECT_THAT(block_.op(list).inputs.all(), ElementsAre(y_, x_, y_));
+}
+
 TEST_F(OpBuilderTest, AliasesAndPositions) {
   const OpId first = *Matmul().Out("Out", "a").Build();
   OpBuilder builder(&block_, "matmul_v2");

@@ -13,27 +13,6 @@
 namespace halftone {
 namespace {
 
-// Most names differ in their first character or their length, and many are as
-// short as X, Out or Grad, which spares the call that compares the rest.
-bool IsNamed(const std::string& item, absl::string_view name) {
-  constexpr size_t kShort = 4;
-  const size_t size = name.size();
-  if (item.size() != size || (size > 0 && item[0] != name[0])) return false;
-  if (size > kShort) return std::memcmp(item.data(), name.data(), size) == 0;
-  for (size_t i = 1; i < size; ++i) {
-    if (item[i] != name[i]) return false;
-  }
-  return true;
-}
-
-template <typename Items>
-int IndexOf(const Items& items, absl::string_view name) {
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (IsNamed(items[i].name, name)) return static_cast<int>(i);
-  }
-  return -1;
-}
-
 AttrValue ZeroOf(AttrKind kind) {
   switch (kind) {
     case AttrKind::kBool:
@@ -107,6 +86,7 @@ OpSchema& OpSchema::TypeVar(absl::string_view name, DTypeSet allowed,
 
 OpSchema& OpSchema::In(absl::string_view name, absl::string_view type,
                        absl::string_view doc, uint32_t flags) {
+  input_words_.Add(name);
   inputs_.push_back(
       {std::string(name), std::string(type), std::string(doc), flags});
   return *this;
@@ -121,6 +101,7 @@ OpSchema& OpSchema::ImplicitIn(absl::string_view name, absl::string_view type,
 
 OpSchema& OpSchema::Out(absl::string_view name, absl::string_view type,
                         absl::string_view doc, uint32_t flags) {
+  output_words_.Add(name);
   outputs_.push_back(
       {std::string(name), std::string(type), std::string(doc), flags});
   return *this;
@@ -144,6 +125,7 @@ OpSchema& OpSchema::Lossy(absl::string_view input) {
 
 OpSchema& OpSchema::Attr(absl::string_view name, AttrValue default_value,
                          absl::string_view doc) {
+  attr_words_.Add(name);
   attrs_.push_back(
       {std::string(name), std::move(default_value), false, std::string(doc)});
   return *this;
@@ -151,6 +133,7 @@ OpSchema& OpSchema::Attr(absl::string_view name, AttrValue default_value,
 
 OpSchema& OpSchema::RequiredAttr(absl::string_view name, AttrKind kind,
                                  absl::string_view doc) {
+  attr_words_.Add(name);
   attrs_.push_back({std::string(name), ZeroOf(kind), true, std::string(doc)});
   requires_attrs_ = true;
   return *this;
@@ -236,17 +219,11 @@ OpSchema& OpSchema::Version(int version) {
 
 // ---- Reading.
 
-int OpSchema::FindInput(absl::string_view name) const {
-  return IndexOf(inputs_, name);
-}
-int OpSchema::FindOutput(absl::string_view name) const {
-  return IndexOf(outputs_, name);
-}
-int OpSchema::FindAttr(absl::string_view name) const {
-  return IndexOf(attrs_, name);
-}
 int OpSchema::FindTypeVar(absl::string_view name) const {
-  return IndexOf(type_vars_, name);
+  for (size_t i = 0; i < type_vars_.size(); ++i) {
+    if (type_vars_[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
 }
 
 AmpClass OpSchema::amp(const Op& op) const {

@@ -28,6 +28,7 @@
 #include "graph/base/dtype_fwd.h"
 #include "graph/ir/attr.h"
 #include "graph/ir/decision.h"
+#include "graph/schema/word_index.h"
 
 namespace halftone {
 
@@ -190,9 +191,14 @@ class OpSchema {
   absl::Span<const Slot> inputs() const { return inputs_; }
   absl::Span<const Slot> outputs() const { return outputs_; }
   absl::Span<const AttrSpec> attrs() const { return attrs_; }
-  int FindInput(absl::string_view name) const;      // -1: none
-  int FindOutput(absl::string_view name) const;     // -1: none
-  int FindAttr(absl::string_view name) const;       // -1: none
+  // -1: none.
+  int FindInput(absl::string_view name) const {
+    return input_words_.Find(name);
+  }
+  int FindOutput(absl::string_view name) const {
+    return output_words_.Find(name);
+  }
+  int FindAttr(absl::string_view name) const { return attr_words_.Find(name); }
   int FindTypeVar(absl::string_view name) const;    // -1: none (a fixed dtype)
   int stream_attr() const { return stream_attr_; }  // -1: none
   bool requires_attrs() const { return requires_attrs_; }
@@ -229,6 +235,7 @@ class OpSchema {
   std::vector<halftone::TypeVar> type_vars_;
   std::vector<Slot> inputs_, outputs_;
   std::vector<AttrSpec> attrs_;
+  WordIndex input_words_, output_words_, attr_words_;  // of those
   int stream_attr_ = -1;
   bool requires_attrs_ = false;
   std::function<absl::Status(InferContext&)> infer_;
