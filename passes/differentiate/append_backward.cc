@@ -11,6 +11,7 @@
 #include "graph/ir/well_known.h"
 #include "graph/schema/grad_context.h"
 #include "graph/schema/op_builder.h"
+#include "graph/schema/op_registry.h"
 #include "graph/schema/place.h"
 #include "passes/differentiate/combine_losses.h"
 #include "passes/differentiate/local_count.h"
@@ -29,7 +30,8 @@ class Differentiator {
         block_(block),
         limit_(block_.value_limit()),
         contributions_(limit_),
-        gradients_(program.num_cells()) {}
+        gradients_(program.num_cells()),
+        cast_(Ops().Find("cast")) {}
 
   absl::Status Run(ValueId loss, ValueId seed);
   // Of parameters, by cell id; invalid where there is none.
@@ -69,6 +71,7 @@ class Differentiator {
   std::vector<absl::InlinedVector<ValueId, 1>> contributions_;
   std::vector<FirstRead> first_reads_;  // of parameters, in program order
   std::vector<ValueId> gradients_;      // of parameters, by cell id
+  const OpSchema* const cast_;
 };
 
 // Whoever asks for the gradient by its name means this one.
@@ -203,7 +206,7 @@ absl::Status Differentiator::Differentiate(OpId id) {
   for (int i = first_new; i < block_.op_limit(); ++i) {
     const Op& made = block_.op(OpId(i));
     // A cast runs in the dtype that it makes.
-    if (made.schema->name() == "cast") {
+    if (made.schema == cast_) {
       block_.mutable_op(made.id).decision.precision = block_.dtype(made.out(0));
     }
   }

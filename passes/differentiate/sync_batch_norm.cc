@@ -35,6 +35,7 @@ absl::StatusOr<bool> SyncBatchNorm::Run(Program& program) {
   }
   bool changed = false;
   Block& block = train->block();
+  if (block.CountOf(plain) + block.CountOf(sync) == 0) return false;
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     const bool grouped =

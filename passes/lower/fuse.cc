@@ -1,6 +1,7 @@
 #include "passes/lower/fuse.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
+#include "graph/base/mix.h"
 #include "graph/fusions/fusion_pattern.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
@@ -193,6 +195,7 @@ class Fuser {
         patterns_(patterns),
         held_(held),
         ends_(pattern.EndsIn(block)),
+        end_bits_(BitsOf(ends_)),
         schema_(Ops().Find("fusion")),
         attrs_(AttrsOf(block.program(), *schema_, pattern)) {}
 
@@ -202,6 +205,19 @@ class Fuser {
   // In program order.
   using Group = absl::InlinedVector<OpId, 8>;
 
+  // One of 64: most ops that end no group differ from all that do in it.
+  static uint64_t BitOf(const OpSchema* schema) {
+    return uint64_t{1} << (Mix(0, reinterpret_cast<uintptr_t>(schema)) >> 58);
+  }
+  static uint64_t BitsOf(absl::Span<const OpSchema* const> schemas) {
+    uint64_t bits = 0;
+    for (const OpSchema* schema : schemas) bits |= BitOf(schema);
+    return bits;
+  }
+  bool MayEnd(const OpSchema* schema) const {
+    return (end_bits_ & BitOf(schema)) != 0 &&
+           absl::c_linear_search(ends_, schema);
+  }
   // Empty: none of which the op stands last.
   Group FindGroup(OpId last);
   void Replace(const Group& group, const Plan& plan);
@@ -211,9 +227,11 @@ class Fuser {
   const PatternSet& patterns_;
   const HeldValues& held_;
   const std::vector<const OpSchema*> ends_;
+  const uint64_t end_bits_;
   std::optional<Order> order_;  // once a group is found
   const OpSchema* const schema_;
   const Attrs attrs_;
+  std::vector<NameId> names_;  // of a group's ops and what they came from
 };
 
 Fuser::Group Fuser::FindGroup(OpId last) {
@@ -235,9 +253,8 @@ void Fuser::Replace(const Group& group, const Plan& plan) {
   const Op& last = block_.op(group.back());
   const NameId name = block_.program().names().Append(last.name, ".fused");
   Decision decision = last.decision;
-  std::vector<NameId> names;
-  names.reserve(2 * group.size());
-  for (OpId id : group) AppendNames(block_.op(id), &names);
+  names_.clear();
+  for (OpId id : group) AppendNames(block_.op(id), &names_);
   BodyMaker maker(block_, group);
   std::unique_ptr<Block> body = maker.Make(plan.results);
 
@@ -252,7 +269,7 @@ void Fuser::Replace(const Group& group, const Plan& plan) {
   fusion.line = last.line;
   fusion.decision = std::move(decision);
   fusion.body = std::move(body);
-  AddOrigins(fusion, names);
+  AddOrigins(fusion, names_);
   order_->Add(made, (*order_)[plan.before]);
 
   // Readers go on reading the values that they read.
@@ -270,7 +287,7 @@ bool Fuser::Run() {
   OpId next;
   for (OpId id = block_.last(); id.valid(); id = next) {
     next = block_.previous(id);
-    if (!absl::c_linear_search(ends_, block_.schema(id))) continue;
+    if (!MayEnd(block_.schema(id))) continue;
     const Group group = FindGroup(id);
     if (group.empty()) continue;
     const Plan plan = PlanFusion(block_, group, held_, *order_);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
+#include "absl/types/span.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/share_members.h"
 
@@ -49,6 +51,47 @@ bool MayHaveEqual(const Block& block, OpId id) {
     if (block.value(input).uses.size() < 2) return false;
   }
   return true;
+}
+
+// Of that few readers each is compared with each.
+constexpr size_t kFew = 16;
+
+bool HaveMany(const Block& block, absl::Span<const ValueId> values) {
+  return absl::c_all_of(values, [&](ValueId value) {
+    return block.value(value).uses.size() > kFew;
+  });
+}
+
+// Whether two readers of the value are equal, or may be where it has many.
+bool MayHaveEqualReaders(const Block& block, const Value& value) {
+  const absl::Span<const Use> uses(value.uses.data(), value.uses.size());
+  if (uses.size() > kFew) {
+    return absl::c_any_of(uses, [&](const Use& use) {
+      return MayHaveEqual(block, use.op) &&
+             HaveMany(block, block.op(use.op).inputs.all());
+    });
+  }
+  for (size_t i = 1; i < uses.size(); ++i) {
+    for (const Use& other : uses.first(i)) {
+      if (other.position == uses[i].position &&
+          block.schema(other.op) == block.schema(uses[i].op) &&
+          MayHaveEqual(block, other.op) &&
+          IsEqual(block, block.op(other.op), block.op(uses[i].op))) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Where no two ops are equal none become so: most blocks need no walk over
+// their ops. Values lie side by side.
+bool MayHaveEqualOps(const Block& block) {
+  for (int i = 0; i < block.value_limit(); ++i) {
+    const Value& value = block.value(ValueId(i));
+    if (value.uses.size() > 1 && MayHaveEqualReaders(block, value)) return true;
+  }
+  return false;
 }
 
 class Sharer {
@@ -150,8 +193,6 @@ class Sharer {
     block_.EraseOp(id);
   }
 
-  static constexpr size_t kFew = 16;
-
   Block& block_;
   HeldValues& held_;
   absl::flat_hash_set<OpId, Hash, Equal> first_;  // all inputs have many uses
@@ -161,6 +202,7 @@ class Sharer {
 }  // namespace
 
 bool ShareEqualOps(Block& block, HeldValues& held, uint64_t since) {
+  if (since == 0 && !MayHaveEqualOps(block)) return false;
   return Sharer(block, held).Run(since);
 }
 

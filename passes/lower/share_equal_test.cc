@@ -80,6 +80,19 @@ TEST_F(ShareEqualTest, ManyReaders) {
   EXPECT_EQ(CountOf("scale"), 2);
 }
 
+TEST_F(ShareEqualTest, FewAndManyReaders) {
+  const ValueId y = Relu(x_);
+  for (int i = 0; i < kMany; ++i) Scale(x_, i);
+  EXPECT_FALSE(Share());
+  for (int i = 0; i < 2; ++i) {
+    Scale(Add(OpBuilder(&block(), "elementwise_sub").In("X", x_).In("Y", y)),
+          i);
+  }
+  EXPECT_TRUE(Share());
+  EXPECT_EQ(CountOf("elementwise_sub"), 1);
+  EXPECT_EQ(CountOf("scale"), kMany + 2);
+}
+
 // A value comes to have many readers while ops are shared: what read it before
 // is still found.
 TEST_F(ShareEqualTest, FewReadersBecomeMany) {

@@ -44,6 +44,8 @@ PrecisionPolicy::PrecisionPolicy(const Options& options,
     : options_(options),
       level_(LevelOf(options.strategy.amp())),
       low_(LowOf(options.strategy.amp())),
+      rule_(level_ == Level::kO1 ? RuleOf(options.strategy.amp())
+                                 : PrecisionRule::kAllLow),
       kernels_(kernels),
       classes_(options) {
   const proto::Amp& amp = options.strategy.amp();
@@ -53,11 +55,6 @@ PrecisionPolicy::PrecisionPolicy(const Options& options,
   for (const std::string& op : amp.custom_black_list()) {
     types_[Ops().Find(op)] = Choice::kBlack;
   }
-}
-
-PrecisionRule PrecisionPolicy::rule() const {
-  return level_ == Level::kO1 ? RuleOf(options_.strategy.amp())
-                              : PrecisionRule::kAllLow;
 }
 
 absl::Status PrecisionPolicy::MatchNames(const Block& block) {

@@ -46,7 +46,7 @@ class PrecisionPolicy {
 
   DType low() const { return low_; }
   // all_low is what holds where no rule is asked.
-  PrecisionRule rule() const;
+  PrecisionRule rule() const { return rule_; }
 
  private:
   enum class Choice : uint8_t { kNone, kWhite, kBlack, kScope };
@@ -60,6 +60,7 @@ class PrecisionPolicy {
   const Options& options_;
   const Level level_;
   const DType low_;
+  const PrecisionRule rule_;
   const KernelSet& kernels_;
   OpClasses classes_;
   absl::flat_hash_map<const OpSchema*, Choice> types_;

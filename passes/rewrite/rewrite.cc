@@ -57,7 +57,9 @@ void AddOrigins(Op& op, absl::Span<const NameId> names) {
     }
     return;
   }
-  absl::flat_hash_set<NameId> known(op.origins.begin(), op.origins.end());
+  absl::flat_hash_set<NameId> known;
+  known.reserve(op.origins.size() + names.size() + 1);
+  known.insert(op.origins.begin(), op.origins.end());
   known.insert(op.name);
   for (NameId name : names) {
     if (known.insert(name).second) op.origins.push_back(name);
