@@ -47,10 +47,14 @@ ValueId Block::CellValue(CellId cell) {
   const ValueId id =
       NewValue(program_->cell_name(cell), program_->InternTypeOf(cell),
                Definition::kCell, cell.index());
+  KeepCellValue(cell, id);
+  return id;
+}
+
+void Block::KeepCellValue(CellId cell, ValueId value) {
   const size_t index = cell.index();
   if (index >= value_of_cell_.size()) value_of_cell_.resize(index + 1);
-  value_of_cell_[index] = id;
-  return id;
+  value_of_cell_[index] = value;
 }
 
 ValueId Block::FindCellValue(CellId cell) const {
@@ -266,10 +270,20 @@ OpId Block::FindOp(absl::string_view name) const {
   return FindOp(program_->FindName(name));
 }
 
+template <typename Visit>
+void Block::VisitFromBothEnds(Visit visit) const {
+  OpId front = first_, back = last_;
+  for (int32_t i = 0, j = live_ops_ - 1; i <= j; ++i, --j) {
+    visit(front, i);
+    if (i < j) visit(back, j);
+    front = next(front);
+    back = previous(back);
+  }
+}
+
 std::vector<OpId> Block::ops() const {
-  std::vector<OpId> order;
-  order.reserve(live_ops_);
-  for (OpId id = first_; id.valid(); id = next(id)) order.push_back(id);
+  std::vector<OpId> order(live_ops_);
+  VisitFromBothEnds([&order](OpId id, int32_t place) { order[place] = id; });
   return order;
 }
 
@@ -295,14 +309,25 @@ int32_t& Block::CountOfSchema(const OpSchema* schema) {
 }
 
 std::vector<OpId> Block::OpsOf(const OpSchema* schema) const {
-  std::vector<OpId> found;
+  // From both ends until they meet: what is asked for is often near one of
+  // them, and a step need not wait for the other one's.
+  std::vector<OpId> found, behind;
   size_t left = CountOf(schema);
   found.reserve(left);
-  for (OpId id = first_; left > 0 && id.valid(); id = next(id)) {
-    if (this->schema(id) != schema) continue;
-    found.push_back(id);
-    --left;
+  OpId front = first_, back = last_;
+  while (left > 0) {
+    if (this->schema(front) == schema) {
+      found.push_back(front);
+      --left;
+    }
+    if (front != back && this->schema(back) == schema) {
+      behind.push_back(back);
+      --left;
+    }
+    front = next(front);
+    back = previous(back);
   }
+  found.insert(found.end(), behind.rbegin(), behind.rend());
   return found;
 }
 
@@ -315,10 +340,8 @@ bool Block::HasOpOf(absl::FunctionRef<bool(const OpSchema*)> is_one) const {
 
 std::vector<int32_t> Block::Numbering() const {
   std::vector<int32_t> numbers(op_limit(), -1);
-  int32_t number = 0;
-  for (OpId id = first_; id.valid(); id = next(id)) {
-    numbers[id.index()] = number++;
-  }
+  VisitFromBothEnds(
+      [&numbers](OpId id, int32_t place) { numbers[id.index()] = place; });
   return numbers;
 }
 

@@ -172,6 +172,10 @@ class Block {
   // `value` is what `op` defines at the end of `slot`; its old definition
   // must be an op, which loses that output slot's value.
   void MoveOutput(ValueId value, OpId op, int slot);
+  // Hands a value's definition to a cell of its type, of which the block has no
+  // value yet: after it `value` is that one, under the cell's name; its old
+  // definition must be an op, which loses that output slot's value.
+  void MoveToCell(ValueId value, CellId cell);
 
   // `base`, or base.1, base.2 ... : no live value has that name.
   std::string UniqueValueName(absl::string_view base) const;
@@ -208,6 +212,10 @@ class Block {
   OpId& PreviousOf(OpId id) {
     return id.valid() ? links_[id.index()].previous : last_;
   }
+  // Visits each live op with its place in the order. An op says where the next
+  // one is: from both ends, a step need not wait for the other end's.
+  template <typename Visit>
+  void VisitFromBothEnds(Visit visit) const;
   // Adds a reader of the value; its index among the uses.
   int32_t Enlist(ValueId value, Use use);
   void AddUse(ValueId value, OpId op, int position);
@@ -216,6 +224,7 @@ class Block {
   void RemoveResult(Op& op, int position);
   void RenumberResults(const Op& op, int from);
   void ForgetName(Value& value);
+  void KeepCellValue(CellId cell, ValueId value);
   int32_t& CountOfSchema(const OpSchema* schema);
   OpId AddCopy(const Op& op, const Block& from,
                absl::FunctionRef<ValueId(ValueId)> input);

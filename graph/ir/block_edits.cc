@@ -126,4 +126,20 @@ void Block::MoveOutput(ValueId id, OpId to, int slot) {
   for (const Use& use : value(id).uses) TouchPlace(use.op);
 }
 
+void Block::MoveToCell(ValueId id, CellId cell) {
+  HT_CHECK(value(id).definition == Definition::kOp,
+           "moved a value that no op defines");
+  HT_CHECK(!FindCellValue(cell).valid() &&
+               type_id(id) == program_->InternTypeOf(cell),
+           "moved a value to a cell that has one, or is of another type");
+  RemoveResult(mutable_op(value(id).op()), value(id).result);
+  RenameValue(id, program_->cell_name(cell));
+  Value& moved = mutable_value(id);
+  moved.definition = Definition::kCell;
+  moved.index = cell.index();
+  moved.result = 0;
+  KeepCellValue(cell, id);
+  for (const Use& use : moved.uses) TouchPlace(use.op);
+}
+
 }  // namespace halftone

@@ -274,6 +274,49 @@ TEST_F(BlockTest, MoveOutput) {
               ElementsAre(p, block_.FindValue("q")));
 }
 
+TEST_F(BlockTest, MoveToCell) {
+  Cell cell;
+  cell.name = "low";
+  cell.type = F32({2});
+  const CellId low = program_.AddCell(cell).id;
+  const OpId a = Add("a", {{x_}}, {{"p"}, {"q"}});
+  const OpId reader = Add("b", {{Out(a, 0), Out(a, 0)}}, {{}});
+  const ValueId p = Out(a, 0), q = Out(a, 1);
+  block_.MoveToCell(p, low);
+  EXPECT_EQ(block_.FindCellValue(low), p);
+  EXPECT_EQ(block_.CellValue(low), p);
+  EXPECT_EQ(block_.value(p).cell(), low);
+  EXPECT_EQ(block_.name(p), "low");
+  EXPECT_FALSE(block_.FindValue("p").valid());
+  EXPECT_THAT(block_.op(a).outputs.all(), ElementsAre(q));
+  EXPECT_EQ(block_.value(q).result, 0);
+  EXPECT_THAT(block_.op(reader).inputs.all(), ElementsAre(p, p));
+  EXPECT_DEATH(block_.MoveToCell(q, low), "that has one");
+  EXPECT_DEATH(block_.MoveToCell(x_, low), "no op defines");
+}
+
+// From both ends, which meet at one op or between two.
+TEST_F(BlockTest, OpsOfASchemaInOrder) {
+  // Two addresses: a block looks at no more of a schema.
+  const char schemas[2] = {};
+  const auto* const relu = reinterpret_cast<const OpSchema*>(&schemas[0]);
+  const auto* const cast = reinterpret_cast<const OpSchema*>(&schemas[1]);
+  for (int size = 0; size < 6; ++size) {
+    for (int picks = 0; picks < 1 << size; ++picks) {
+      Program program;
+      Block block(&program);
+      std::vector<OpId> expected;
+      for (int i = 0; i < size; ++i) {
+        const bool picked = (picks >> i & 1) != 0;
+        const OpId id = block.AddOp(picked ? relu : cast, NameId(), {}, {}, {},
+                                    Block::End());
+        if (picked) expected.push_back(id);
+      }
+      EXPECT_EQ(block.OpsOf(relu), expected) << size << " " << picks;
+    }
+  }
+}
+
 TEST_F(BlockTest, BodiesGoWithTheirOp) {
   const OpId a = Add("a", {{x_}}, {{"h"}});
   block_.mutable_op(a).body = std::make_unique<Block>(&program_);

@@ -90,13 +90,16 @@ class LowCells {
   absl::flat_hash_map<CellId, CellId> cells_;  // by parameter
 };
 
-// `free`: a name for what is replaced, which has the cell's.
-void ReplaceCast(const LowRead& read, CellId low, NameId free,
-                 HeldValues& held) {
+// What the cast made is the cell's value.
+void ReplaceCast(const LowRead& read, CellId low, HeldValues& held) {
   Block& block = read.entry->block();
   const ValueId cast = block.op(read.cast).out(0);
-  block.RenameValue(cast, block.UniqueValueName(free));
-  ReplaceValue(block, cast, block.CellValue(low), held);
+  const ValueId known = block.FindCellValue(low);
+  if (known.valid()) {
+    ReplaceValue(block, cast, known, held);
+  } else {
+    block.MoveToCell(cast, low);
+  }
   block.EraseOp(read.cast);
 }
 
@@ -139,11 +142,10 @@ absl::StatusOr<bool> MasterWeights::Run(Program& program) {
   const std::vector<LowRead> reads = FindLowReads(program);
   if (reads.empty()) return false;
   LowCells cells(program);
-  const NameId free = program.InternName("replaced");
   std::map<const Entry*, HeldValues> held;
   for (const LowRead& read : reads) {
     HT_ASSIGN_OR_RETURN(const CellId low, cells.Get(read));
-    ReplaceCast(read, low, free,
+    ReplaceCast(read, low,
                 held.try_emplace(read.entry, *read.entry).first->second);
   }
   Entry* train = program.FindEntry(kTrainEntry);
