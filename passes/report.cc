@@ -136,9 +136,8 @@ void SetFate(const Block& block, const LowCells& low_cells,
 }
 
 void AddBuckets(const Block& block, proto::CompileReport* report) {
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+  for (OpId id : ReductionsOf(block, "gradient")) {
     const Op& op = block.op(id);
-    if (!IsReduction(op, "gradient")) continue;
     proto::BucketRow& row = *report->add_bucket();
     int64_t bytes = 0;
     for (ValueId value : op.inputs.all()) {

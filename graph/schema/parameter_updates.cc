@@ -32,6 +32,20 @@ bool IsReduction(const Op& op, absl::string_view of) {
          AttrAs<std::string>(op, "of") == of;
 }
 
+std::vector<OpId> ReductionsOf(const Block& block, absl::string_view of) {
+  static const OpSchema* const kAllReduce = Ops().Find("all_reduce");
+  static const OpSchema* const kReduceScatter = Ops().Find("reduce_scatter");
+  std::vector<OpId> reductions;
+  int left = block.CountOf(kAllReduce) + block.CountOf(kReduceScatter);
+  for (OpId id = block.first(); left > 0; id = block.next(id)) {
+    const OpSchema* const schema = block.schema(id);
+    if (schema != kAllReduce && schema != kReduceScatter) continue;
+    --left;
+    if (IsReduction(block.op(id), of)) reductions.push_back(id);
+  }
+  return reductions;
+}
+
 ValueId WholeOrShard(const Block& block, ValueId value) {
   for (OpId id = block.value(value).op(); id.valid();
        id = block.value(value).op()) {

@@ -14,6 +14,8 @@ namespace halftone {
 // Whether the op is an all_reduce with that `of` ("gradient", "totals"), or a
 // reduce_scatter.
 bool IsReduction(const Op& op, absl::string_view of);
+// Those of a block, in its order.
+std::vector<OpId> ReductionsOf(const Block& block, absl::string_view of);
 
 // What the value is the whole or the shard of: itself, or what all_gather and
 // take_shard made it of.

@@ -3,7 +3,6 @@
 // that has one is updated.
 #include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
-#include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "graph/schema/parameter_updates.h"
 #include "graph/verify/rules.h"
@@ -112,15 +111,12 @@ void CheckUpdates(const Entry& entry, Phase, Reporter& report) {
                 ": it is updated, expected a commit");
     }
   }
-  for (const char* type : {"all_reduce", "reduce_scatter"}) {
-    for (OpId id : block.OpsOf(Ops().Find(type))) {
-      const Op& op = block.op(id);
-      if (!IsReduction(op, "gradient")) continue;
-      for (ValueId reduced : op.outputs.all()) {
-        if (read[reduced.index()]) continue;
-        report.AtOp(block, op, "gradient ", block.name(reduced),
-                    ": expected an update that reads it");
-      }
+  for (OpId id : ReductionsOf(block, "gradient")) {
+    const Op& op = block.op(id);
+    for (ValueId reduced : op.outputs.all()) {
+      if (read[reduced.index()]) continue;
+      report.AtOp(block, op, "gradient ", block.name(reduced),
+                  ": expected an update that reads it");
     }
   }
 }

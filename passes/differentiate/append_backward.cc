@@ -311,11 +311,8 @@ absl::Status RefuseUnused(const Program& program, const Entry& train) {
 
 absl::StatusOr<bool> AppendBackward::Run(Program& program) {
   Entry* train = program.FindEntry(kTrainEntry);
-  if (train == nullptr) return false;
+  if (train == nullptr || !train->gradients().empty()) return false;
   Block& block = train->block();
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    if (block.op(id).role == Role::kBackward) return false;
-  }
   const ValueId loss = block.FindValue(program.loss.var);
   const std::vector<OpId> seeds = OpsOfType(block, "gradient_seed");
   if (!loss.valid() || seeds.empty()) {

@@ -1,16 +1,19 @@
 #include "passes/lower/keep_relu_bits.h"
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/fusions/fusion_pattern.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
+#include "graph/schema/type_key.h"
 
 namespace halftone {
 namespace passes {
@@ -40,6 +43,13 @@ class BitKeeper {
     return op.valid() && block_.schema(op) == fusion_ &&
            AttrAs<std::string>(block_.op(op), "pattern") == pattern;
   }
+  // By kind, which a fusion has since it was made: of few, most are of others.
+  bool IsReader(OpId op) {
+    if (block_.schema(op) != fusion_) return false;
+    const auto [it, fresh] = readers_.try_emplace(KindOf(block_, op));
+    if (fresh) it->second = IsOf(op, kReader);
+    return it->second;
+  }
   // The body's op of a role; invalid if it has none.
   OpId RoleOf(OpId fusion, absl::string_view role) const;
   // Which argument of `reader` is what its relu made and nothing else; -1:
@@ -53,6 +63,7 @@ class BitKeeper {
   Block& block_;
   const PatternSet& patterns_;
   const OpSchema* const fusion_;
+  absl::flat_hash_map<uint64_t, bool> readers_;  // by kind
 };
 
 OpId BitKeeper::RoleOf(OpId fusion, absl::string_view role) const {
@@ -131,7 +142,7 @@ void BitKeeper::SetPattern(OpId fusion, absl::string_view pattern) {
 absl::StatusOr<bool> BitKeeper::Run() {
   bool changed = false;
   for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
-    if (!IsOf(id, kReader)) continue;
+    if (!IsReader(id)) continue;
     const OpId mask = RoleOf(id, "mask");
     const int argument = ReluArgument(id, mask);
     if (argument < 0) continue;

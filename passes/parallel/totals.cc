@@ -269,7 +269,8 @@ absl::StatusOr<bool> InsertTotals(Program& program, Entry& entry,
   for (OpId id : OpsOfType(block, "all_reduce")) {
     if (IsReduction(block.op(id), "totals")) return false;
   }
-  OpId backward = block.first();
+  const bool train = entry.name() == kTrainEntry;
+  OpId backward = train ? block.first() : OpId();
   while (backward.valid() && block.op(backward).role != Role::kBackward) {
     backward = block.next(backward);
   }
@@ -277,7 +278,6 @@ absl::StatusOr<bool> InsertTotals(Program& program, Entry& entry,
   Totals totals(program, entry, position, HasVirtualShards(dist));
   HT_RETURN_IF_ERROR(totals.AddLoss());
   HT_RETURN_IF_ERROR(totals.AddMetrics());
-  const bool train = entry.name() == kTrainEntry;
   if (train) HT_RETURN_IF_ERROR(totals.AddStop());
   if (train && MeansOverRanks(dist)) HT_RETURN_IF_ERROR(totals.AddRanks());
   if (totals.empty()) return false;
