@@ -67,7 +67,7 @@ class Compressor {
                            absl::Span<const ValueId> params);
   absl::Status Compress(OpId update);
   // `to` stands for a result of the update from now on, under its name.
-  void HandOn(ValueId result, ValueId to);
+  void ReplaceResult(ValueId result, ValueId to);
 
   Program& program_;
   Entry& entry_;
@@ -191,7 +191,7 @@ absl::StatusOr<OpId> Compressor::Sum(OpId update, OpId sent,
   return sum.Build();
 }
 
-void Compressor::HandOn(ValueId result, ValueId to) {
+void Compressor::ReplaceResult(ValueId result, ValueId to) {
   ReplaceValue(block_, result, to, held_);
   const std::string name(block_.name(result));
   block_.EraseValue(result);
@@ -235,9 +235,9 @@ absl::Status Compressor::Compress(OpId update) {
     return from.outputs.slot(from.schema->FindOutput(name))[i];
   };
   for (size_t i = 0; i < params.size(); ++i) {
-    HandOn(next[i], made_of(made, "ParamOut", i));
-    HandOn(velocities[i], made_of(sent, "VelocityOut", i));
-    if (low) HandOn(lows[i], made_of(made, "LowOut", i));
+    ReplaceResult(next[i], made_of(made, "ParamOut", i));
+    ReplaceResult(velocities[i], made_of(sent, "VelocityOut", i));
+    if (low) ReplaceResult(lows[i], made_of(made, "LowOut", i));
   }
   InheritOrigins(op, block_.mutable_op(made));
   for (const char* name : {"Param", "Grad", "Velocity"}) {
