@@ -270,12 +270,12 @@ OpId Block::FindOp(absl::string_view name) const {
   return FindOp(program_->FindName(name));
 }
 
+// `visit` says whether to go on.
 template <typename Visit>
 void Block::VisitFromBothEnds(Visit visit) const {
   OpId front = first_, back = last_;
   for (int32_t i = 0, j = live_ops_ - 1; i <= j; ++i, --j) {
-    visit(front, i);
-    if (i < j) visit(back, j);
+    if (!visit(front, i) || (i < j && !visit(back, j))) return;
     front = next(front);
     back = previous(back);
   }
@@ -283,7 +283,10 @@ void Block::VisitFromBothEnds(Visit visit) const {
 
 std::vector<OpId> Block::ops() const {
   std::vector<OpId> order(live_ops_);
-  VisitFromBothEnds([&order](OpId id, int32_t place) { order[place] = id; });
+  VisitFromBothEnds([&order](OpId id, int32_t place) {
+    order[place] = id;
+    return true;
+  });
   return order;
 }
 
@@ -309,24 +312,18 @@ int32_t& Block::CountOfSchema(const OpSchema* schema) {
 }
 
 std::vector<OpId> Block::OpsOf(const OpSchema* schema) const {
-  // From both ends until they meet: what is asked for is often near one of
-  // them, and a step need not wait for the other one's.
   std::vector<OpId> found, behind;
-  size_t left = CountOf(schema);
+  int left = CountOf(schema);
+  if (left == 0) return found;
   found.reserve(left);
-  OpId front = first_, back = last_;
-  while (left > 0) {
-    if (this->schema(front) == schema) {
-      found.push_back(front);
+  const int32_t half = (live_ops_ + 1) / 2;
+  VisitFromBothEnds([&](OpId id, int32_t place) {
+    if (this->schema(id) == schema) {
+      (place < half ? found : behind).push_back(id);
       --left;
     }
-    if (front != back && this->schema(back) == schema) {
-      behind.push_back(back);
-      --left;
-    }
-    front = next(front);
-    back = previous(back);
-  }
+    return left > 0;
+  });
   found.insert(found.end(), behind.rbegin(), behind.rend());
   return found;
 }
@@ -340,8 +337,10 @@ bool Block::HasOpOf(absl::FunctionRef<bool(const OpSchema*)> is_one) const {
 
 std::vector<int32_t> Block::Numbering() const {
   std::vector<int32_t> numbers(op_limit(), -1);
-  VisitFromBothEnds(
-      [&numbers](OpId id, int32_t place) { numbers[id.index()] = place; });
+  VisitFromBothEnds([&numbers](OpId id, int32_t place) {
+    numbers[id.index()] = place;
+    return true;
+  });
   return numbers;
 }
 

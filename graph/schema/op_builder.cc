@@ -46,7 +46,7 @@ void SortBySlot(Items& items) {
     return a.slot < b.slot;
   };
   if (std::is_sorted(items.begin(), items.end(), by_slot)) return;
-  constexpr size_t kFew = 8;
+  constexpr size_t kFew = 8;  // as most ops have: stable_sort allocates
   if (items.size() > kFew) {
     std::stable_sort(items.begin(), items.end(), by_slot);
     return;

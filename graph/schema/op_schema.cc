@@ -1,7 +1,6 @@
 #include "graph/schema/op_schema.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"

@@ -9,7 +9,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
-#include "graph/base/mix.h"
 #include "graph/fusions/fusion_pattern.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
@@ -195,7 +194,6 @@ class Fuser {
         patterns_(patterns),
         held_(held),
         ends_(pattern.EndsIn(block)),
-        end_bits_(BitsOf(ends_)),
         schema_(Ops().Find("fusion")),
         attrs_(AttrsOf(block.program(), *schema_, pattern)) {}
 
@@ -205,19 +203,6 @@ class Fuser {
   // In program order.
   using Group = absl::InlinedVector<OpId, 8>;
 
-  // One of 64: most ops that end no group differ from all that do in it.
-  static uint64_t BitOf(const OpSchema* schema) {
-    return uint64_t{1} << (Mix(0, reinterpret_cast<uintptr_t>(schema)) >> 58);
-  }
-  static uint64_t BitsOf(absl::Span<const OpSchema* const> schemas) {
-    uint64_t bits = 0;
-    for (const OpSchema* schema : schemas) bits |= BitOf(schema);
-    return bits;
-  }
-  bool MayEnd(const OpSchema* schema) const {
-    return (end_bits_ & BitOf(schema)) != 0 &&
-           absl::c_linear_search(ends_, schema);
-  }
   // Empty: none of which the op stands last.
   Group FindGroup(OpId last);
   void Replace(const Group& group, const Plan& plan);
@@ -227,7 +212,6 @@ class Fuser {
   const PatternSet& patterns_;
   const HeldValues& held_;
   const std::vector<const OpSchema*> ends_;
-  const uint64_t end_bits_;
   std::optional<Order> order_;  // once a group is found
   const OpSchema* const schema_;
   const Attrs attrs_;
@@ -287,7 +271,7 @@ bool Fuser::Run() {
   OpId next;
   for (OpId id = block_.last(); id.valid(); id = next) {
     next = block_.previous(id);
-    if (!MayEnd(block_.schema(id))) continue;
+    if (!absl::c_linear_search(ends_, block_.schema(id))) continue;
     const Group group = FindGroup(id);
     if (group.empty()) continue;
     const Plan plan = PlanFusion(block_, group, held_, *order_);

@@ -123,10 +123,7 @@ absl::StatusOr<ValueId> Inserter::Insert(const ParameterGradient& gradient) {
 // The reductions, in their order, behind all of backward, and what reads them
 // behind them.
 void Delay(Block& block) {
-  std::vector<OpId> reductions;
-  for (OpId id : OpsOfType(block, "all_reduce")) {
-    if (IsReduction(block.op(id), "gradient")) reductions.push_back(id);
-  }
+  const std::vector<OpId> reductions = ReductionsOf(block, "gradient");
   const OpId reader = MoveReadersBehind(block, reductions);
   for (OpId id : reductions) {
     block.MoveOp(id, reader.valid() ? Block::Before(reader) : Block::End());

@@ -266,9 +266,7 @@ absl::Status Totals::Reduce() {
 absl::StatusOr<bool> InsertTotals(Program& program, Entry& entry,
                                   const proto::Dist& dist) {
   Block& block = entry.block();
-  for (OpId id : OpsOfType(block, "all_reduce")) {
-    if (IsReduction(block.op(id), "totals")) return false;
-  }
+  if (!ReductionsOf(block, "totals").empty()) return false;
   const bool train = entry.name() == kTrainEntry;
   OpId backward = train ? block.first() : OpId();
   while (backward.valid() && block.op(backward).role != Role::kBackward) {
