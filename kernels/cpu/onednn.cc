@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "absl/base/config.h"
@@ -13,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "graph/base/error.h"
 #include "kernels/common/strides.h"
+#include "kernels/cpu/blocked_filter.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
@@ -50,6 +52,8 @@ struct Route {
   OnednnOperand operand;
   memory::desc plain;   // as it lies, in the type that the library computes in
   memory::desc wanted;  // by the primitive
+  // How it gets from the one to the other; none: by a reorder of the library's.
+  std::optional<BlockedFilter> filter;
   int64_t elements = 0, bytes = 0;
   int64_t f32_offset = -1, wanted_offset = -1;
 };
@@ -129,6 +133,9 @@ Layout MakeLayoutIn(const OnednnSpec& spec, bool bf16,
     if (route.wanted == route.plain) continue;
     route.wanted_offset = take(static_cast<int64_t>(route.wanted.get_size()));
     const bool out = route.operand.output;
+    route.filter = BlockedFilter::Of(route.plain, route.wanted);
+    if (out && route.filter && !route.filter->CanUnpack()) route.filter.reset();
+    if (route.filter) continue;
     layout.reorders.back() = dnnl::reorder::primitive_desc(
         OnednnEngine(), out ? route.wanted : route.plain, OnednnEngine(),
         out ? route.plain : route.wanted, UserScratchpad());
@@ -234,6 +241,7 @@ class OnednnKernel : public KernelInstance {
       arguments.emplace_back(route.operand.arg, operand.wanted);
       if (route.wanted_offset < 0) continue;
       operand.plain = memory(route.plain, OnednnEngine(), DNNL_MEMORY_NONE);
+      if (route.filter) continue;
       const bool out = route.operand.output;
       operand.reorder =
           Call(dnnl::reorder(layout_.reorders[i]),
@@ -320,6 +328,10 @@ class OnednnKernel : public KernelInstance {
                     reinterpret_cast<float*>(operand.f32) + begin, end - begin);
           });
     }
+    if (route.filter) {
+      route.filter->Pack(operand.plain.get_data_handle(),
+                         operand.wanted.get_data_handle(), threads);
+    }
     return operand.reorder ? Check(operand.reorder.Run(stream_.get()))
                            : absl::OkStatus();
   }
@@ -327,6 +339,10 @@ class OnednnKernel : public KernelInstance {
   absl::Status Store(size_t i, int threads) {
     const Route& route = layout_.routes[i];
     const Operand& operand = operands_[i];
+    if (route.filter) {
+      route.filter->Unpack(operand.wanted.get_data_handle(),
+                           operand.plain.get_data_handle(), threads);
+    }
     if (operand.reorder) {
       HT_RETURN_IF_ERROR(Check(operand.reorder.Run(stream_.get())));
     }

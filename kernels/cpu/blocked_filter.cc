@@ -1,0 +1,255 @@
+#include "kernels/cpu/blocked_filter.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/parallel_for.h"
+#include "kernels/cpu/small_product.h"
+#include "kernels/cpu/transpose.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+using dnnl::memory;
+
+constexpr int64_t kSide = 16;  // of what is transposed at a time
+// Channels, or pairs of them, that a task packs of a block of filters.
+constexpr int64_t kTaskColumns = 64;
+
+// `rows` filters of `columns`, the latter neighbours, become columns of kSide
+// filters, `step` apart: where there are fewer, zeros.
+template <typename Word>
+void PackSquare(const Word* from, int64_t stride, int64_t rows, int64_t columns,
+                Word* to, int64_t step) {
+  ForIsa([=] {
+    if (rows == kSide && columns == kSide) {
+      TransposeSquare<kSide>(from, stride, to, step);
+      return;
+    }
+    for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t r = 0; r < kSide; ++r) {
+        to[c * step + r] = r < rows ? from[r * stride + c] : Word{0};
+      }
+    }
+  });
+}
+
+template <typename Word>
+void UnpackSquare(const Word* from, int64_t step, int64_t rows, int64_t columns,
+                  Word* to, int64_t stride) {
+  ForIsa([=] {
+    if (rows == kSide && columns == kSide) {
+      TransposeSquare<kSide>(from, step, to, stride);
+      return;
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c) {
+        to[r * stride + c] = from[c * step + r];
+      }
+    }
+  });
+}
+
+// Whether `desc` begins where its memory does, and holds its elements alone.
+bool IsBare(const memory::desc& desc) {
+  if (desc.data.offset0 != 0 || desc.data.extra.flags != 0) return false;
+  return std::all_of(desc.data.padded_offsets,
+                     desc.data.padded_offsets + desc.data.ndims,
+                     [](dnnl_dim_t offset) { return offset == 0; });
+}
+
+}  // namespace
+
+std::optional<BlockedFilter> BlockedFilter::Of(const memory::desc& plain,
+                                               const memory::desc& blocked) {
+  const auto& data = blocked.data;
+  const auto type = plain.data_type();
+  const bool bf16 = type == memory::data_type::bf16;
+  if (data.format_kind != dnnl_blocked || data.ndims != 4 ||
+      blocked.data_type() != type || plain.dims() != blocked.dims() ||
+      (!bf16 && type != memory::data_type::f32) || !IsBare(plain) ||
+      !IsBare(blocked) ||
+      plain != memory::desc(plain.dims(), type, memory::format_tag::acdb)) {
+    return std::nullopt;
+  }
+  constexpr int kFilter = 0, kChannel = 1, kHeight = 2, kWidth = 3;
+  const auto& blocking = data.format_desc.blocking;
+  const auto has = [&blocking](int at, int dim, int64_t least) {
+    return blocking.inner_idxs[at] == dim &&
+           (least > 0 ? blocking.inner_blks[at] == least
+                      : blocking.inner_blks[at] % kSide == 0);
+  };
+  BlockedFilter filter;
+  filter.bf16_ = bf16;
+  int64_t channels_together = 1;
+  switch (blocking.inner_nblks) {
+    case 1:
+      if (!has(0, kFilter, 0)) return std::nullopt;
+      filter.form_ = Form::kFilters;
+      filter.block_ = blocking.inner_blks[0];
+      break;
+    case 2:
+      if (!bf16 || !has(0, kFilter, 0) || !has(1, kChannel, 2)) {
+        return std::nullopt;
+      }
+      filter.form_ = Form::kFiltersOfPairs;
+      filter.block_ = blocking.inner_blks[0];
+      channels_together = 2;
+      break;
+    case 3:
+      if (!bf16 || !has(0, kFilter, kSide / 2) || !has(1, kChannel, kSide) ||
+          !has(2, kFilter, 2)) {
+        return std::nullopt;
+      }
+      filter.form_ = Form::kPairsOfFilters;
+      filter.block_ = channels_together = kSide;
+      break;
+    default:
+      return std::nullopt;
+  }
+  filter.filters_ = data.dims[kFilter];
+  filter.channels_ = data.dims[kChannel];
+  filter.taps_ = data.dims[kHeight] * data.dims[kWidth];
+  filter.filter_stride_ = blocking.strides[kFilter];
+  filter.channel_stride_ = blocking.strides[kChannel];
+  filter.tap_stride_ = blocking.strides[kWidth];
+  // Lines of taps follow each other, and no block stands behind the last.
+  if (blocking.strides[kHeight] != filter.tap_stride_ * data.dims[kWidth] ||
+      data.padded_dims[kFilter] - filter.filters_ >= filter.block_ ||
+      data.padded_dims[kChannel] - filter.channels_ >= channels_together) {
+    return std::nullopt;
+  }
+  return filter;
+}
+
+template <typename Body>
+void BlockedFilter::ForColumns(int threads, int64_t columns,
+                               const Body& body) const {
+  const int64_t parts = (columns + kTaskColumns - 1) / kTaskColumns;
+  ParallelFor(threads, blocks() * taps_ * parts, /*grain=*/1,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                  const int64_t first = i % parts * kTaskColumns;
+                  body(i / parts / taps_, i / parts % taps_, first,
+                       std::min(columns, first + kTaskColumns));
+                }
+              });
+}
+
+template <typename Word>
+void BlockedFilter::PackWords(const void* plain, void* blocked,
+                              int threads) const {
+  const int64_t elements = form_ == Form::kFiltersOfPairs ? 2 : 1;
+  const int64_t columns = channels_ / elements, stride = taps_ * columns;
+  const Word* const from = static_cast<const Word*>(plain);
+  Word* const to = static_cast<Word*>(blocked);
+  ForColumns(
+      threads, columns,
+      [&](int64_t block, int64_t tap, int64_t first, int64_t end) {
+        for (int64_t c = first; c < end; c += kSide) {
+          Word* const line = to + (block * filter_stride_ + tap * tap_stride_ +
+                                   c * channel_stride_) /
+                                      elements;
+          for (int64_t r = 0; r < block_; r += kSide) {
+            const int64_t filter = block * block_ + r;
+            PackSquare(from + filter * stride + tap * columns + c, stride,
+                       std::clamp<int64_t>(filters_ - filter, 0, kSide),
+                       std::min(kSide, end - c), line + r,
+                       channel_stride_ / elements);
+          }
+        }
+      });
+}
+
+template <typename Word>
+void BlockedFilter::UnpackWords(const void* blocked, void* plain,
+                                int threads) const {
+  const int64_t stride = taps_ * channels_;
+  const Word* const from = static_cast<const Word*>(blocked);
+  Word* const to = static_cast<Word*>(plain);
+  ForColumns(
+      threads, channels_,
+      [&](int64_t block, int64_t tap, int64_t first, int64_t end) {
+        for (int64_t c = first; c < end; c += kSide) {
+          const Word* const line = from + block * filter_stride_ +
+                                   tap * tap_stride_ + c * channel_stride_;
+          for (int64_t r = 0; r < block_; r += kSide) {
+            const int64_t filter = block * block_ + r;
+            UnpackSquare(line + r, channel_stride_,
+                         std::clamp<int64_t>(filters_ - filter, 0, kSide),
+                         std::min(kSide, end - c),
+                         to + filter * stride + tap * channels_ + c, stride);
+          }
+        }
+      });
+}
+
+// Pairs of which the last one is of one channel are no words: few filters have
+// those, an image's first, and they are small.
+void BlockedFilter::PackOddPairs(const void* plain, void* blocked) const {
+  const uint16_t* from = static_cast<const uint16_t*>(plain);
+  uint16_t* const to = static_cast<uint16_t*>(blocked);
+  std::memset(to, 0, blocks() * filter_stride_ * sizeof(*to));
+  for (int64_t f = 0; f < filters_; ++f) {
+    for (int64_t tap = 0; tap < taps_; ++tap) {
+      uint16_t* const line =
+          to + f / block_ * filter_stride_ + tap * tap_stride_ + f % block_ * 2;
+      for (int64_t c = 0; c < channels_; ++c) {
+        line[c / 2 * channel_stride_ + c % 2] = *from++;
+      }
+    }
+  }
+}
+
+void BlockedFilter::PackPairsOfFilters(const void* plain, void* blocked,
+                                       int threads) const {
+  const int64_t stride = taps_ * channels_;
+  const uint16_t* const from = static_cast<const uint16_t*>(plain);
+  uint16_t* const to = static_cast<uint16_t*>(blocked);
+  ForColumns(threads, channels_,
+             [&](int64_t block, int64_t tap, int64_t first, int64_t end) {
+               const uint16_t* const rows =
+                   from + block * kSide * stride + tap * channels_ + first;
+               uint16_t* const panels = to + block * filter_stride_ +
+                                        tap * tap_stride_ +
+                                        first / kSide * channel_stride_;
+               const auto fill = [&](int64_t row, int64_t pairs, bool second) {
+                 const uint16_t* const x = rows + row * stride;
+                 FillPanels({x, second ? x + stride : nullptr, 2 * stride},
+                            pairs, end - first, channel_stride_ / 2,
+                            reinterpret_cast<float*>(panels + row * kSide));
+               };
+               const int64_t n = std::min(kSide, filters_ - block * kSide);
+               fill(0, n / 2, true);
+               if (n % 2 != 0) fill(n - 1, 1, false);
+               for (int64_t p = 0; p < PanelsOf(end - first); ++p) {
+                 std::fill(
+                     panels + p * channel_stride_ + (n + 1) / 2 * 2 * kSide,
+                     panels + p * channel_stride_ + kSide * kSide, uint16_t{0});
+               }
+             });
+}
+
+void BlockedFilter::Pack(const void* plain, void* blocked, int threads) const {
+  switch (form_) {
+    case Form::kFilters:
+      return bf16_ ? PackWords<uint16_t>(plain, blocked, threads)
+                   : PackWords<uint32_t>(plain, blocked, threads);
+    case Form::kFiltersOfPairs:
+      return channels_ % 2 == 0 ? PackWords<uint32_t>(plain, blocked, threads)
+                                : PackOddPairs(plain, blocked);
+    case Form::kPairsOfFilters:
+      return PackPairsOfFilters(plain, blocked, threads);
+  }
+}
+
+void BlockedFilter::Unpack(const void* blocked, void* plain,
+                           int threads) const {
+  return bf16_ ? UnpackWords<uint16_t>(blocked, plain, threads)
+               : UnpackWords<uint32_t>(blocked, plain, threads);
+}
+
+}  // namespace kernels
+}  // namespace halftone
