@@ -30,7 +30,9 @@
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/read_ahead.h"
 #include "kernels/cpu/small_product.h"
+#include "kernels/cpu/streamed_output.h"
 
 namespace halftone {
 namespace kernels {
@@ -81,31 +83,32 @@ class PackedConv {
            conv.result_desc.dtype == DType::kBF16 && HasPairs();
   }
 
-  // Whether it comes before the library's: where ours are wider instructions;
-  // for gradients of f32; without AMX, for filters larger than what is made,
-  // which the library brings into its format; with AMX, which it does not use
-  // there, for gradients of images that windows stride over.
+  // Whether it comes before the library's. Where that has as wide instructions,
+  // it is not for few channels, which leave no time to fetch ahead, nor of
+  // pairs for gradients of images that windows stride over, unless their
+  // filters are large; but with AMX, which it does not use there, for these
+  // alone.
   static bool IsFirst(const BoundOp& op, DType dtype) {
     if (!OnednnIsAsWide(dtype)) return true;
     const ConvOp conv = ConvOp::Of(op);
     const bool forward = conv.computed == ConvResult::kResult;
-    if (!forward && dtype == DType::kF32) return true;
-    if (!UsesAmx(dtype)) return FilterShare(conv) > 1;
     const auto& dims = conv.shape.volume;
-    return !forward &&
-           std::any_of(std::begin(dims), std::end(dims),
-                       [](const ConvDim& dim) { return dim.stride > 1; });
+    const bool strides =
+        !forward && dtype == DType::kBF16 &&
+        std::any_of(std::begin(dims), std::end(dims),
+                    [](const ConvDim& dim) { return dim.stride > 1; });
+    if (UsesAmx(dtype)) return strides;
+    return strides ? FilterShare(conv) > 1
+                   : conv.shape.channels >= kPanel || !forward;
   }
 
   // Not where a line of few windows leaves most of a tile's rows for nothing,
-  // nor f32 of one tap, with which the library keeps up, nor odd ones of pairs.
+  // nor odd ones of pairs.
   static bool Supports(const BoundOp& op) {
     const ConvOp conv = JoinTaps(ConvOp::Of(op));
     const ConvShape& shape = conv.shape;
     const bool forward = conv.computed == ConvResult::kResult;
     if (!IsPackable(conv, forward ? shape.filters : shape.channels) ||
-        (forward && conv.image_desc.dtype == DType::kF32 &&
-         shape.volume[1].filter * shape.volume[2].filter == 1) ||
         (MakesPairs(conv) &&
          (forward ? shape.channels : shape.filters) % 2 != 0)) {
       return false;
@@ -128,6 +131,7 @@ class PackedConv {
         buffers.inputs[forward_ ? conv_.image : conv_.result]);
     run.result = static_cast<char*>(buffers.outputs[0]);
     run.threads = stream.threads();
+    run.streams = Streams(run.result);
     run.panels = filter + FilterFloats();
     run.bias = run.panels + panels() * panel_stride_;
     run.scratch = run.bias + Padded(columns_);
@@ -145,6 +149,7 @@ class PackedConv {
     char* result;
     int threads;
     float *panels, *bias, *scratch;
+    bool streams;
   };
   // Lines [begin, end) of a sample's part of the result, and what they see.
   struct Chunk {
@@ -152,7 +157,7 @@ class PackedConv {
     int64_t sample, begin, end;
     const float* source;  // of the line and position that `row` is
     int64_t row, line_stride;
-    float* result;  // of line `begin`
+    char* result;  // of line `begin`
     int64_t result_line, result_step;
   };
   // What a line of windows sees.
@@ -199,8 +204,22 @@ class PackedConv {
             part.w.at.front() >= 0 && part.w.SourceEnd() <= SourceSize(2));
   }
   bool StoresInPlace() const {
-    return result_.dtype == DType::kF32 && columns_ % kPanel == 0;
+    return columns_ % kPanel == 0 &&
+           (result_.dtype == DType::kF32 || RoundsInPlace());
   }
+  // Whether they are stored around the caches: before the next op has read the
+  // whole of it, as little of a large result is left there, and a line that is
+  // only written is not read from memory first.
+  bool Streams(const char* result) const {
+    constexpr int64_t kLeast = 4;  // a product has time to wait for memory
+    constexpr uintptr_t kLine = ReadAhead::kLine;
+    return StoresInPlace() && columns_ % (2 * kPanel) == 0 &&
+           reinterpret_cast<uintptr_t>(result) % kLine == 0 &&
+           result_.elements() * SizeOf(result_.dtype) >=
+               LeastStreamedBytes() / kLeast;
+  }
+  // To bf16.
+  bool RoundsInPlace() const { return pairs_ && !HasAmx() && conv_.bias < 0; }
   // Else: what is made at a time, and stored while it is near.
   static int64_t StoredColumns() { return PanelsAtOnce() * kPanel; }
   // What is made together: what it reads lies in the second-level cache, beside
@@ -277,33 +296,62 @@ class PackedConv {
     const int64_t lines = ChunkLines(part);
     const int64_t chunks = CeilDiv(part.h.count, lines);
     const int64_t all = conv_.shape.samples * chunks;
+    const int64_t together = PanelsAtOnce();
+    const int64_t groups = CeilDiv(panels(), together);
     const int64_t blocks = std::clamp<int64_t>(
-        CeilDiv(kTasksPerThread * run.threads, all), 1, panels());
-    ForTasksWithScratch(
-        run.threads, all * blocks, 1, run.scratch, ScratchFloats(),
-        [&](int64_t begin, int64_t end, float* scratch) {
-          for (int64_t i = begin; i < end; ++i) {
-            const int64_t chunk = i / blocks, block = i % blocks;
-            const int64_t first = chunk % chunks * lines;
-            RunChunk(part, chunk / chunks, first,
-                     std::min(part.h.count, first + lines),
-                     panels() * block / blocks, panels() * (block + 1) / blocks,
-                     scratch, run);
-          }
-        });
+        CeilDiv(kTasksPerThread * run.threads, all), 1, groups);
+    const auto chunk_of = [&](int64_t task) {
+      const int64_t first = task / blocks % chunks * lines;
+      return Chunk{&part, task / blocks / chunks, first,
+                   std::min(part.h.count, first + lines)};
+    };
+    const auto panel_of = [&](int64_t block) {
+      return std::min(panels(), groups * block / blocks * together);
+    };
+    ForTasksWithScratch(run.threads, all * blocks, 1, run.scratch,
+                        ScratchFloats(),
+                        [&](int64_t begin, int64_t end, float* scratch) {
+                          for (int64_t i = begin; i < end; ++i) {
+                            ReadAhead ahead;
+                            if (i + 1 < end)
+                              AddSource(chunk_of(i + 1), run, &ahead);
+                            const int64_t block = i % blocks;
+                            RunChunk(chunk_of(i), panel_of(block),
+                                     panel_of(block + 1), scratch, run, &ahead);
+                          }
+                          FinishStores();
+                        });
   }
 
-  void RunChunk(const Part& part, int64_t sample, int64_t begin, int64_t end,
-                int64_t first_panel, int64_t end_panel, float* scratch,
-                const Run& run) const {
-    Chunk chunk = {&part, sample, begin, end};
+  // The source's lines that the chunk sees, unless most of them are left out.
+  void AddSource(const Chunk& chunk, const Run& run, ReadAhead* ahead) const {
+    const Part& part = *chunk.part;
+    if (part.empty() || !IsWhole(part.h) || !IsWhole(part.w)) return;
+    const int64_t height = SourceSize(1);
+    const int64_t first = chunk.begin * part.h.source_step + part.h.at.front();
+    const int64_t last = first + SourceLines(part, chunk.end - chunk.begin);
+    const int64_t begin = std::clamp<int64_t>(first, 0, height);
+    const int64_t end = std::clamp<int64_t>(last, begin, height);
+    const int64_t line = source_.elements() / (conv_.shape.samples * height) *
+                         SizeOf(source_.dtype);
+    ahead->Add(run.source + (chunk.sample * height + begin) * line,
+               (end - begin) * line);
+  }
+  static bool IsWhole(const Phase& phase) {
+    return phase.source_step <= static_cast<int64_t>(phase.taps.size());
+  }
+
+  // `ahead`: what the next one sees comes near while the last panels are made.
+  void RunChunk(Chunk chunk, int64_t first_panel, int64_t end_panel,
+                float* scratch, const Run& run, ReadAhead* ahead) const {
     FindSource(run, scratch, &chunk);
     FindResult(run, scratch + source_floats_, &chunk);
     const int64_t together = PanelsAtOnce();
     for (int64_t panel = first_panel; panel < end_panel; panel += together) {
       const int64_t n = std::min(together, end_panel - panel);
-      for (int64_t line = 0; line < end - begin; ++line) {
-        RunLine(chunk, panel, n, line, run);
+      for (int64_t line = 0; line < chunk.end - chunk.begin; ++line) {
+        RunLine(chunk, panel, n, line, run,
+                panel + n == end_panel ? ahead : nullptr);
       }
       if (!StoresInPlace()) {
         Store(chunk, panel * kPanel, std::min(columns_, (panel + n) * kPanel),
@@ -375,13 +423,13 @@ class PackedConv {
   void FindResult(const Run& run, float* scratch, Chunk* chunk) const {
     const Part& part = *chunk->part;
     if (!StoresInPlace()) {
-      chunk->result = scratch;
+      chunk->result = reinterpret_cast<char*>(scratch);
       chunk->result_step = StoredColumns();
       chunk->result_line = part.w.count * StoredColumns();
       return;
     }
-    chunk->result = reinterpret_cast<float*>(run.result) +
-                    ResultAt(*chunk, chunk->begin, 0) * columns_;
+    chunk->result = run.result + ResultAt(*chunk, chunk->begin, 0) * columns_ *
+                                     SizeOf(result_.dtype);
     chunk->result_step = part.w.step * columns_;
     chunk->result_line = part.h.step * ResultSize(2) * columns_;
   }
@@ -394,11 +442,12 @@ class PackedConv {
   }
 
   void RunLine(const Chunk& chunk, int64_t panel, int64_t panels, int64_t line,
-               const Run& run) const {
+               const Run& run, ReadAhead* ahead) const {
     const Part& part = *chunk.part;
     const Depths depths = DepthsOf(chunk, line);
-    float* const to = chunk.result + line * chunk.result_line +
-                      (StoresInPlace() ? panel * kPanel : 0);
+    const int64_t at =
+        line * chunk.result_line + (StoresInPlace() ? panel * kPanel : 0);
+    float* const to = reinterpret_cast<float*>(chunk.result) + at;
     const bool has_bias = conv_.bias >= 0;
     for (int64_t i = 0; i < part.w.count && has_bias; ++i) {
       std::copy_n(run.bias + panel * kPanel, panels * kPanel,
@@ -414,6 +463,12 @@ class PackedConv {
     product.left = {chunk.source, part.w.source_step * depth_};
     product.right = {run.panels + panel * panel_stride_, panel_stride_};
     product.pairs = pairs_;
+    product.ahead = ahead;
+    product.streams = run.streams;
+    if (StoresInPlace() && RoundsInPlace()) {
+      return Multiply(product, reinterpret_cast<bfloat16*>(chunk.result) + at,
+                      chunk.result_step);
+    }
     Multiply(product, /*add=*/has_bias, to, chunk.result_step);
   }
 
@@ -421,8 +476,8 @@ class PackedConv {
              const Run& run) const {
     const Part& part = *chunk.part;
     for (int64_t line = chunk.begin; line < chunk.end; ++line) {
-      const float* from =
-          chunk.result + (line - chunk.begin) * chunk.result_line;
+      const float* from = reinterpret_cast<const float*>(chunk.result) +
+                          (line - chunk.begin) * chunk.result_line;
       const int64_t at = ResultAt(chunk, line, 0) * columns_ + begin;
       DispatchType(FloatTypes(), result_.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;

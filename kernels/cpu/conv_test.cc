@@ -480,23 +480,29 @@ TEST(Convolution, F16IsRoundedOnce) {
   EXPECT_EQ(run.Value("Output"), 2080);  // 2079.5; alone each 0.5 vanishes
 }
 
-// Where oneDNN would bring a filter into a format of its own that is large
-// beside what is made, what multiplies it where it lies comes first.
-TEST(Convolution, LargeFiltersAreNotReordered) {
+// Where oneDNN's instructions are as wide as ours.
+TEST(Convolution, OursComeBeforeTheLibrary) {
   if (!OnednnIsAsWide(DType::kBF16) || UsesAmx(DType::kBF16)) GTEST_SKIP();
-  const auto candidate = [](int filters, int tap, int size) {
-    const Pair image = {1, 16, size, size}, filter = {filters, 16, tap, tap};
+  const auto candidate = [](DType dtype, int channels, int filters, int tap,
+                            int size) {
+    const Pair image = {1, channels, size, size};
+    const Pair filter = {filters, channels, tap, tap};
     const Layout last = Layout::kChannelsLast;
     KernelRun run("conv2d");
-    run.In("Input", {DType::kBF16, image, Values(Count(image)), last})
-        .In("Filter", {DType::kBF16, filter, Values(Count(filter)), last})
+    run.In("Input", {dtype, image, Values(Count(image)), last})
+        .In("Filter", {dtype, filter, Values(Count(filter)), last})
         .Attr("paddings", Pair{tap / 2, tap / 2});
     return run.CandidateName();
   };
-  EXPECT_EQ(candidate(64, 1, 4), "product");
-  EXPECT_EQ(candidate(64, 1, 16), "onednn");
-  EXPECT_EQ(candidate(64, 3, 4), "packed");
-  EXPECT_EQ(candidate(32, 3, 13), "onednn");
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    EXPECT_EQ(candidate(dtype, 16, 64, 1, 16), "packed");
+    EXPECT_EQ(candidate(dtype, 16, 64, 3, 4),
+              dtype == DType::kF32 ? "winograd" : "packed");
+    // A filter that is large beside what is made is multiplied where it lies.
+    EXPECT_EQ(candidate(dtype, 16, 64, 1, 4), "product");
+    // There is no time to fetch ahead.
+    EXPECT_EQ(candidate(dtype, 3, 64, 3, 16), "onednn");
+  }
 }
 
 }  // namespace

@@ -25,10 +25,13 @@ struct TileSteps {
   static constexpr int64_t row = 1, column = kRows;
 };
 
+// Of floats, or of bf16, to which sums are rounded. `streams`: around the
+// caches, where a row of a tile is whole lines.
+template <typename Out>
 struct Result {
-  float* data;
+  Out* data;
   int64_t stride;
-  bool add;
+  bool add, streams;
 };
 
 // What an instruction set multiplies: floats, rounded with their sum once where
@@ -82,6 +85,55 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddProducts(const float& x,
   for (int v = 0; v < kVectors; ++v) AddProduct<kProduct>(all, y[v], &sums[v]);
 }
 
+#ifdef HT_ISA_X86
+template <typename Vector>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void StoreLine(const Vector& x,
+                                                   bool streams, void* to) {
+  Vector* const line = static_cast<Vector*>(to);
+  if (streams) {
+    asm("vmovntps %1, %0" : "=m"(*line) : "v"(x));
+  } else {
+    *line = x;
+  }
+}
+#endif
+
+// A row of a tile. Of bf16: sums of products of pairs are no subnormal numbers,
+// which the instructions that round them would take for zeros.
+template <int kVectors, typename Vector>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void StoreRow(const Vector* sums,
+                                                  bool streams, float* to) {
+  constexpr int kLanes = sizeof(Vector) / sizeof(float);
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+#ifdef HT_ISA_X86
+    if constexpr (sizeof(Vector) == 64) {
+      StoreLine(sums[v], streams, to + v * kLanes);
+      continue;
+    }
+#endif
+    *reinterpret_cast<Vector*>(to + v * kLanes) = sums[v];
+  }
+}
+template <int kVectors, typename Vector>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void StoreRow(const Vector* sums,
+                                                  bool streams, bfloat16* to) {
+#ifdef HT_ISA_X86
+  static_assert(kVectors <= 2 && sizeof(Vector) == 64, "AVX-512's");
+  if constexpr (kVectors == 2) {
+    Vector both;
+    asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(both) : "v"(sums[0]), "v"(sums[1]));
+    StoreLine(both, streams, to);
+  } else {
+    typedef int32_t Half
+        __attribute__((vector_size(32), aligned(2), may_alias));
+    Half half;
+    asm("vcvtneps2bf16 %1, %0" : "=v"(half) : "v"(sums[0]));
+    *reinterpret_cast<Half*>(to) = half;
+  }
+#endif
+}
+
 // Tiles of rows, one after another: how many, and from one's left factor to the
 // next one's.
 struct Tiles {
@@ -91,16 +143,16 @@ struct Tiles {
 // Tiles of `kRows` rows of `kPanels` panels, each all in registers. `kAhead`:
 // what p.ahead has comes near, a cache line with each column.
 template <typename Vector, Product kProduct, int kRows, int kPanels,
-          bool kAhead, typename LeftSteps>
+          bool kAhead, typename LeftSteps, typename Out>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyTiles(
     const PartsProduct& p, const Tiles& tiles, const float* left_at,
-    LeftSteps steps, const float* right_at, const Result& to) {
+    LeftSteps steps, const float* right_at, const Result<Out>& to) {
   const absl::Span<const DepthPart> parts = p.parts;
   const int64_t depth = p.depth, right_step = p.right.row_step;
   const int64_t panel_stride = p.right.stride;
   constexpr int kLanes = sizeof(Vector) / sizeof(float);
   constexpr int kEach = kPanel / kLanes, kVectors = kPanels * kEach;
-  float* out = to.data;
+  Out* out = to.data;
   const int64_t out_stride = to.stride;
   for (int64_t tile = 0; tile < tiles.count; ++tile) {
     Vector sums[kRows][kVectors];
@@ -108,14 +160,19 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyTiles(
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
-        const float* from = out + r * out_stride + v * kLanes;
-        sums[r][v] = to.add ? *reinterpret_cast<const Vector*>(from) : Vector{};
+        sums[r][v] = Vector{};
+        if constexpr (std::is_same_v<Out, float>) {
+          const float* from = out + r * out_stride + v * kLanes;
+          if (to.add) sums[r][v] = *reinterpret_cast<const Vector*>(from);
+        }
       }
     }
     const char* ahead = nullptr;
     int64_t ahead_step = 0;
     if constexpr (kAhead) {
-      ahead = p.ahead->Take(depth * static_cast<int64_t>(parts.size()));
+      if (p.ahead != nullptr) {
+        ahead = p.ahead->Take(depth * static_cast<int64_t>(parts.size()));
+      }
       if (ahead != nullptr) {
         ahead_step = ReadAhead::kLine;
       } else {  // what is near already
@@ -146,11 +203,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyTiles(
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        *reinterpret_cast<Vector*>(out + r * out_stride + v * kLanes) =
-            sums[r][v];
-      }
+      StoreRow<kVectors>(sums[r], to.streams, out + r * out_stride);
     }
     left_at += tiles.step;
     out += kRows * out_stride;
@@ -165,10 +218,10 @@ struct Avx512 {
   static constexpr int kRows = 12, kPanels = 2;
   static constexpr Product kFloats = Product::kFusedFloats;
   template <Product kProduct, int kRowsOf, int kPanelsOf, bool kAhead,
-            typename LeftSteps>
+            typename LeftSteps, typename Out>
   HT_TARGET_AVX512 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void
   Run(const PartsProduct& p, const Tiles& tiles, const float* left,
-      LeftSteps steps, const float* right, const Result& to) {
+      LeftSteps steps, const float* right, const Result<Out>& to) {
     MultiplyTiles<WideVector<16>, kProduct, kRowsOf, kPanelsOf, kAhead>(
         p, tiles, left, steps, right, to);
   }
@@ -177,10 +230,10 @@ struct Avx2 {
   static constexpr int kRows = 6, kPanels = 1;
   static constexpr Product kFloats = Product::kFusedFloats;
   template <Product kProduct, int kRowsOf, int kPanelsOf, bool kAhead,
-            typename LeftSteps>
+            typename LeftSteps, typename Out>
   HT_TARGET_AVX2 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void
   Run(const PartsProduct& p, const Tiles& tiles, const float* left,
-      LeftSteps steps, const float* right, const Result& to) {
+      LeftSteps steps, const float* right, const Result<Out>& to) {
     MultiplyTiles<WideVector<8>, kProduct, kRowsOf, kPanelsOf, kAhead>(
         p, tiles, left, steps, right, to);
   }
@@ -189,10 +242,10 @@ struct Baseline {
   static constexpr int kRows = 3, kPanels = 1;
   static constexpr Product kFloats = Product::kFloats;
   template <Product kProduct, int kRowsOf, int kPanelsOf, bool kAhead,
-            typename LeftSteps>
+            typename LeftSteps, typename Out>
   __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void Run(
       const PartsProduct& p, const Tiles& tiles, const float* left,
-      LeftSteps steps, const float* right, const Result& to) {
+      LeftSteps steps, const float* right, const Result<Out>& to) {
     MultiplyTiles<WideVector<4>, kProduct, kRowsOf, kPanelsOf, kAhead>(
         p, tiles, left, steps, right, to);
   }
@@ -200,65 +253,82 @@ struct Baseline {
 
 // Of tiles of at most kRows rows.
 template <typename Set, Product kProduct, int kRows, int kPanels,
-          typename LeftSteps>
+          typename LeftSteps, typename Out>
 void MultiplyRows(int64_t rows, const PartsProduct& p, const Tiles& tiles,
                   const float* left, LeftSteps steps, const float* right,
-                  const Result& to) {
+                  const Result<Out>& to) {
+  // Where the left factor lies as it came, and there is room between products.
+  constexpr bool kAhead = std::is_same_v<LeftSteps, Steps> && kPanels > 1;
   if (rows == kRows) {
-    Set::template Run<kProduct, kRows, kPanels, false>(p, tiles, left, steps,
-                                                       right, to);
+    Set::template Run<kProduct, kRows, kPanels, kAhead>(p, tiles, left, steps,
+                                                        right, to);
   } else if constexpr (kRows > 1) {
     MultiplyRows<Set, kProduct, kRows - 1, kPanels>(rows, p, tiles, left, steps,
                                                     right, to);
   }
 }
 
-// The rows of some panels as tiles of nearly one size, as a few rows take as
-// long as some more do; packed ones are cut already.
+// Of a left factor that is cut into tiles already.
 template <typename Set, Product kProduct, int kPanels>
-void MultiplyPanels(const PartsProduct& p, const float* right, Result to) {
+void MultiplyPacked(const PartsProduct& p, const float* right,
+                    Result<float> to) {
+  constexpr int kRows = Set::kRows;
+  const TileSteps<kRows> steps;
+  const Tiles whole = {p.rows / kRows, p.tile_stride};
+  if (whole.count > 0) {
+    if (p.ahead == nullptr) {
+      Set::template Run<kProduct, kRows, kPanels, false>(p, whole, p.left.data,
+                                                         steps, right, to);
+    } else {
+      Set::template Run<kProduct, kRows, kPanels, true>(p, whole, p.left.data,
+                                                        steps, right, to);
+    }
+  }
+  if (p.rows % kRows == 0) return;
+  to.data += whole.count * kRows * to.stride;
+  MultiplyRows<Set, kProduct, kRows, kPanels>(
+      p.rows % kRows, p, {1, 0}, p.left.data + whole.count * whole.step, steps,
+      right, to);
+}
+
+// The rows of some panels as tiles of nearly one size, as a few rows take as
+// long as some more do.
+template <typename Set, Product kProduct, int kPanels, typename Out>
+void MultiplyPanels(const PartsProduct& p, const float* right, Result<Out> to) {
   constexpr int kRows = Set::kRows;
   const float* left = p.left.data;
-  const auto step = [&](int64_t rows, const Tiles& tiles) {
-    left += tiles.count * tiles.step;
-    to.data += tiles.count * rows * to.stride;
-  };
-  const auto run = [&](int64_t rows, const Tiles& tiles, auto steps) {
-    if (tiles.count <= 0) return;
+  const Steps steps = {p.left.stride, p.left.column_stride};
+  const auto run = [&](int64_t rows, int64_t count) {
+    if (count == 0) return;
+    const Tiles tiles = {count, rows * steps.row};
     MultiplyRows<Set, kProduct, kRows, kPanels>(rows, p, tiles, left, steps,
                                                 right, to);
-    step(rows, tiles);
+    left += count * tiles.step;
+    to.data += count * rows * to.stride;
   };
-  if (p.tile_stride > 0) {
-    const TileSteps<kRows> steps;
-    const Tiles whole = {p.rows / kRows, p.tile_stride};
-    if (p.ahead == nullptr) {
-      run(kRows, whole, steps);
-    } else {
-      Set::template Run<kProduct, kRows, kPanels, true>(p, whole, left, steps,
-                                                        right, to);
-      step(kRows, whole);
-    }
-    return run(p.rows % kRows, {p.rows % kRows > 0 ? 1 : 0, 0}, steps);
-  }
-  const Steps steps = {p.left.stride, p.left.column_stride};
   const int64_t tiles = (p.rows + kRows - 1) / kRows;
   if (tiles == 0) return;
   const int64_t rows = p.rows / tiles, longer = p.rows % tiles;
-  run(rows + 1, {longer, (rows + 1) * steps.row}, steps);
-  run(rows, {tiles - longer, rows * steps.row}, steps);
+  run(rows + 1, longer);
+  run(rows, tiles - longer);
 }
 
-template <typename Set, Product kProduct>
-void MultiplyAll(const PartsProduct& p, const Result& result) {
+template <typename Set, Product kProduct, typename Out>
+void MultiplyAll(const PartsProduct& p, const Result<Out>& result) {
   int64_t panel = 0;
   const auto run = [&](auto panels) {
     constexpr int kPanels = decltype(panels)::value;
     for (; panel + kPanels <= p.panels; panel += kPanels) {
-      Result to = result;
+      Result<Out> to = result;
       to.data += panel * kPanel;
-      MultiplyPanels<Set, kProduct, kPanels>(
-          p, p.right.data + panel * p.right.stride, to);
+      const float* const right = p.right.data + panel * p.right.stride;
+      if constexpr (std::is_same_v<Out, float>) {
+        if (p.tile_stride > 0) {
+          MultiplyPacked<Set, kProduct, kPanels>(p, right, to);
+          continue;
+        }
+      }
+      MultiplyPanels<Set, kProduct, kPanels>(p, right, to);
     }
   };
   run(std::integral_constant<int, Set::kPanels>());
@@ -387,7 +457,7 @@ void Multiply(int64_t rows, int64_t panels, int64_t depth, const Matrix32& left,
 
 void Multiply(const PartsProduct& product, bool add, float* out,
               int64_t out_stride) {
-  const Result result = {out, out_stride, add};
+  const Result<float> result = {out, out_stride, add, product.streams};
   if (product.pairs) {
     if (MultiplyAmx(product, add, out, out_stride)) return;
     return MultiplyAll<Avx512, Product::kPairs>(product, result);
@@ -395,6 +465,12 @@ void Multiply(const PartsProduct& product, bool add, float* out,
   ForSet([&](auto set) {
     MultiplyAll<decltype(set), decltype(set)::kFloats>(product, result);
   });
+}
+
+void Multiply(const PartsProduct& product, bfloat16* out, int64_t out_stride) {
+  MultiplyAll<Avx512, Product::kPairs>(
+      product,
+      Result<bfloat16>{out, out_stride, /*add=*/false, product.streams});
 }
 
 }  // namespace kernels

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "graph/base/half.h"
 #include "kernels/cpu/read_ahead.h"
 
 namespace halftone {
@@ -112,9 +113,16 @@ struct PartsProduct {
   // What comes near meanwhile, as long as whole tiles are multiplied; null:
   // nothing.
   ReadAhead* ahead = nullptr;
+  // With AVX-512, the result goes around the caches (FinishStores,
+  // streamed_output.h): its rows begin with a cache line, and are pairs of
+  // panels.
+  bool streams = false;
 };
 void Multiply(const PartsProduct& product, bool add, float* out,
               int64_t out_stride);
+// The same, rounded; only with pairs, of a left factor that is no tiles. Not by
+// AMX.
+void Multiply(const PartsProduct& product, bfloat16* out, int64_t out_stride);
 
 }  // namespace kernels
 }  // namespace halftone
