@@ -351,7 +351,7 @@ class PackedConv {
       const int64_t n = std::min(together, end_panel - panel);
       for (int64_t line = 0; line < chunk.end - chunk.begin; ++line) {
         RunLine(chunk, panel, n, line, run,
-                panel + n == end_panel ? ahead : nullptr);
+                panel + n == end_panel && !ahead->empty() ? ahead : nullptr);
       }
       if (!StoresInPlace()) {
         Store(chunk, panel * kPanel, std::min(columns_, (panel + n) * kPanel),

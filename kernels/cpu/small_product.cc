@@ -170,9 +170,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyTiles(
     const char* ahead = nullptr;
     int64_t ahead_step = 0;
     if constexpr (kAhead) {
-      if (p.ahead != nullptr) {
-        ahead = p.ahead->Take(depth * static_cast<int64_t>(parts.size()));
-      }
+      ahead = p.ahead->Take(depth * static_cast<int64_t>(parts.size()));
       if (ahead != nullptr) {
         ahead_step = ReadAhead::kLine;
       } else {  // what is near already
@@ -257,11 +255,15 @@ template <typename Set, Product kProduct, int kRows, int kPanels,
 void MultiplyRows(int64_t rows, const PartsProduct& p, const Tiles& tiles,
                   const float* left, LeftSteps steps, const float* right,
                   const Result<Out>& to) {
-  // Where the left factor lies as it came, and there is room between products.
-  constexpr bool kAhead = std::is_same_v<LeftSteps, Steps> && kPanels > 1;
+  // Of one panel, there is no room between products.
+  constexpr bool kMayAhead = std::is_same_v<LeftSteps, Steps> && kPanels > 1;
   if (rows == kRows) {
-    Set::template Run<kProduct, kRows, kPanels, kAhead>(p, tiles, left, steps,
-                                                        right, to);
+    if (kMayAhead && p.ahead != nullptr) {
+      return Set::template Run<kProduct, kRows, kPanels, kMayAhead>(
+          p, tiles, left, steps, right, to);
+    }
+    Set::template Run<kProduct, kRows, kPanels, false>(p, tiles, left, steps,
+                                                       right, to);
   } else if constexpr (kRows > 1) {
     MultiplyRows<Set, kProduct, kRows - 1, kPanels>(rows, p, tiles, left, steps,
                                                     right, to);
