@@ -207,16 +207,12 @@ class PackedConv {
     return columns_ % kPanel == 0 &&
            (result_.dtype == DType::kF32 || RoundsInPlace());
   }
-  // Whether they are stored around the caches: before the next op has read the
-  // whole of it, as little of a large result is left there, and a line that is
-  // only written is not read from memory first.
+  // Whether they are stored around the caches: whole lines, of a large result.
   bool Streams(const char* result) const {
-    constexpr int64_t kLeast = 4;  // a product has time to wait for memory
     constexpr uintptr_t kLine = ReadAhead::kLine;
     return StoresInPlace() && columns_ % (2 * kPanel) == 0 &&
            reinterpret_cast<uintptr_t>(result) % kLine == 0 &&
-           result_.elements() * SizeOf(result_.dtype) >=
-               LeastStreamedBytes() / kLeast;
+           result_.elements() * SizeOf(result_.dtype) >= LeastStreamedBytes();
   }
   // To bf16.
   bool RoundsInPlace() const { return pairs_ && !HasAmx() && conv_.bias < 0; }
