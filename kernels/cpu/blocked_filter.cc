@@ -18,19 +18,20 @@ constexpr int64_t kSide = 16;  // of what is transposed at a time
 // Channels, or pairs of them, that a task packs of a block of filters.
 constexpr int64_t kTaskColumns = 64;
 
-// `rows` filters of `columns`, the latter neighbours, become columns of kSide
-// filters, `step` apart: where there are fewer, zeros.
+// `rows` filters of `columns`, the latter neighbours, become `made` columns of
+// kSide filters, `step` apart: where there are fewer, zeros.
 template <typename Word>
 void PackSquare(const Word* from, int64_t stride, int64_t rows, int64_t columns,
-                Word* to, int64_t step) {
+                int64_t made, Word* to, int64_t step) {
   ForIsa([=] {
     if (rows == kSide && columns == kSide) {
       TransposeSquare<kSide>(from, stride, to, step);
       return;
     }
-    for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t c = 0; c < made; ++c) {
       for (int64_t r = 0; r < kSide; ++r) {
-        to[c * step + r] = r < rows ? from[r * stride + c] : Word{0};
+        const bool is_there = r < rows && c < columns;
+        to[c * step + r] = is_there ? from[r * stride + c] : Word{0};
       }
     }
   });
@@ -84,41 +85,38 @@ std::optional<BlockedFilter> BlockedFilter::Of(const memory::desc& plain,
   BlockedFilter filter;
   filter.bf16_ = bf16;
   int64_t channels_together = 1;
-  switch (blocking.inner_nblks) {
-    case 1:
-      if (!has(0, kFilter, 0)) return std::nullopt;
-      filter.form_ = Form::kFilters;
-      filter.block_ = blocking.inner_blks[0];
-      break;
-    case 2:
-      if (!bf16 || !has(0, kFilter, 0) || !has(1, kChannel, 2)) {
-        return std::nullopt;
-      }
-      filter.form_ = Form::kFiltersOfPairs;
-      filter.block_ = blocking.inner_blks[0];
-      channels_together = 2;
-      break;
-    case 3:
-      if (!bf16 || !has(0, kFilter, kSide / 2) || !has(1, kChannel, kSide) ||
-          !has(2, kFilter, 2)) {
-        return std::nullopt;
-      }
-      filter.form_ = Form::kPairsOfFilters;
-      filter.block_ = channels_together = kSide;
-      break;
-    default:
-      return std::nullopt;
+  const int blocks = blocking.inner_nblks;
+  if (blocks == 1 && has(0, kFilter, 0)) {
+    filter.form_ = Form::kFilters;
+    filter.block_ = blocking.inner_blks[0];
+  } else if (bf16 && (blocks == 2 || blocks == 3) &&
+             has(blocks - 2, kFilter, 0) && has(blocks - 1, kChannel, 2) &&
+             (blocks == 2 || has(0, kChannel, kSide))) {
+    filter.form_ = Form::kFiltersOfPairs;
+    filter.block_ = blocking.inner_blks[blocks - 2];
+    channels_together = blocks == 2 ? 2 : 2 * kSide;
+  } else if (bf16 && blocks == 3 && blocking.inner_idxs[0] == kFilter &&
+             has(1, kChannel, kSide) && has(2, kFilter, 2)) {
+    filter.form_ = Form::kPairsOfFilters;
+    filter.block_ = 2 * blocking.inner_blks[0];
+    channels_together = kSide;
+  } else {
+    return std::nullopt;
   }
   filter.filters_ = data.dims[kFilter];
   filter.channels_ = data.dims[kChannel];
+  filter.made_channels_ = data.padded_dims[kChannel];
   filter.taps_ = data.dims[kHeight] * data.dims[kWidth];
   filter.filter_stride_ = blocking.strides[kFilter];
-  filter.channel_stride_ = blocking.strides[kChannel];
   filter.tap_stride_ = blocking.strides[kWidth];
+  const int64_t stride = blocking.strides[kChannel];
+  const bool apart = channels_together <= 2;
+  filter.step_ = apart ? stride : 2 * filter.block_;
+  filter.group_stride_ = apart ? kSide * stride : stride;
   // Lines of taps follow each other, and no block stands behind the last.
   if (blocking.strides[kHeight] != filter.tap_stride_ * data.dims[kWidth] ||
       data.padded_dims[kFilter] - filter.filters_ >= filter.block_ ||
-      data.padded_dims[kChannel] - filter.channels_ >= channels_together) {
+      filter.made_channels_ - filter.channels_ >= channels_together) {
     return std::nullopt;
   }
   return filter;
@@ -145,22 +143,20 @@ void BlockedFilter::PackWords(const void* plain, void* blocked,
   const int64_t columns = channels_ / elements, stride = taps_ * columns;
   const Word* const from = static_cast<const Word*>(plain);
   Word* const to = static_cast<Word*>(blocked);
-  ForColumns(
-      threads, columns,
-      [&](int64_t block, int64_t tap, int64_t first, int64_t end) {
-        for (int64_t c = first; c < end; c += kSide) {
-          Word* const line = to + (block * filter_stride_ + tap * tap_stride_ +
-                                   c * channel_stride_) /
-                                      elements;
-          for (int64_t r = 0; r < block_; r += kSide) {
-            const int64_t filter = block * block_ + r;
-            PackSquare(from + filter * stride + tap * columns + c, stride,
+  ForColumns(threads, made_channels_ / elements,
+             [&](int64_t block, int64_t tap, int64_t first, int64_t end) {
+               for (int64_t c = first; c < end; c += kSide) {
+                 Word* const line = to + At(block, tap, c / kSide) / elements;
+                 for (int64_t r = 0; r < block_; r += kSide) {
+                   const int64_t filter = block * block_ + r;
+                   PackSquare(
+                       from + filter * stride + tap * columns + c, stride,
                        std::clamp<int64_t>(filters_ - filter, 0, kSide),
-                       std::min(kSide, end - c), line + r,
-                       channel_stride_ / elements);
-          }
-        }
-      });
+                       std::clamp<int64_t>(columns - c, 0, kSide),
+                       std::min(kSide, end - c), line + r, step_ / elements);
+                 }
+               }
+             });
 }
 
 template <typename Word>
@@ -169,21 +165,20 @@ void BlockedFilter::UnpackWords(const void* blocked, void* plain,
   const int64_t stride = taps_ * channels_;
   const Word* const from = static_cast<const Word*>(blocked);
   Word* const to = static_cast<Word*>(plain);
-  ForColumns(
-      threads, channels_,
-      [&](int64_t block, int64_t tap, int64_t first, int64_t end) {
-        for (int64_t c = first; c < end; c += kSide) {
-          const Word* const line = from + block * filter_stride_ +
-                                   tap * tap_stride_ + c * channel_stride_;
-          for (int64_t r = 0; r < block_; r += kSide) {
-            const int64_t filter = block * block_ + r;
-            UnpackSquare(line + r, channel_stride_,
-                         std::clamp<int64_t>(filters_ - filter, 0, kSide),
-                         std::min(kSide, end - c),
-                         to + filter * stride + tap * channels_ + c, stride);
-          }
-        }
-      });
+  ForColumns(threads, channels_,
+             [&](int64_t block, int64_t tap, int64_t first, int64_t end) {
+               for (int64_t c = first; c < end; c += kSide) {
+                 const Word* const line = from + At(block, tap, c / kSide);
+                 for (int64_t r = 0; r < block_; r += kSide) {
+                   const int64_t filter = block * block_ + r;
+                   UnpackSquare(
+                       line + r, step_,
+                       std::clamp<int64_t>(filters_ - filter, 0, kSide),
+                       std::min(kSide, end - c),
+                       to + filter * stride + tap * channels_ + c, stride);
+                 }
+               }
+             });
 }
 
 // Pairs of which the last one is of one channel are no words: few filters have
@@ -191,13 +186,13 @@ void BlockedFilter::UnpackWords(const void* blocked, void* plain,
 void BlockedFilter::PackOddPairs(const void* plain, void* blocked) const {
   const uint16_t* from = static_cast<const uint16_t*>(plain);
   uint16_t* const to = static_cast<uint16_t*>(blocked);
-  std::memset(to, 0, blocks() * filter_stride_ * sizeof(*to));
+  std::memset(to, 0, blocks() * block_ * taps_ * made_channels_ * sizeof(*to));
   for (int64_t f = 0; f < filters_; ++f) {
     for (int64_t tap = 0; tap < taps_; ++tap) {
-      uint16_t* const line =
-          to + f / block_ * filter_stride_ + tap * tap_stride_ + f % block_ * 2;
       for (int64_t c = 0; c < channels_; ++c) {
-        line[c / 2 * channel_stride_ + c % 2] = *from++;
+        const int64_t pair = c / 2;
+        to[At(f / block_, tap, pair / kSide) + pair % kSide * step_ +
+           f % block_ * 2 + c % 2] = *from++;
       }
     }
   }
@@ -211,23 +206,21 @@ void BlockedFilter::PackPairsOfFilters(const void* plain, void* blocked,
   ForColumns(threads, channels_,
              [&](int64_t block, int64_t tap, int64_t first, int64_t end) {
                const uint16_t* const rows =
-                   from + block * kSide * stride + tap * channels_ + first;
-               uint16_t* const panels = to + block * filter_stride_ +
-                                        tap * tap_stride_ +
-                                        first / kSide * channel_stride_;
+                   from + block * block_ * stride + tap * channels_ + first;
+               uint16_t* const panels = to + At(block, tap, first / kSide);
                const auto fill = [&](int64_t row, int64_t pairs, bool second) {
                  const uint16_t* const x = rows + row * stride;
                  FillPanels({x, second ? x + stride : nullptr, 2 * stride},
-                            pairs, end - first, channel_stride_ / 2,
+                            pairs, end - first, group_stride_ / 2,
                             reinterpret_cast<float*>(panels + row * kSide));
                };
-               const int64_t n = std::min(kSide, filters_ - block * kSide);
+               const int64_t n = std::min(block_, filters_ - block * block_);
                fill(0, n / 2, true);
                if (n % 2 != 0) fill(n - 1, 1, false);
                for (int64_t p = 0; p < PanelsOf(end - first); ++p) {
-                 std::fill(
-                     panels + p * channel_stride_ + (n + 1) / 2 * 2 * kSide,
-                     panels + p * channel_stride_ + kSide * kSide, uint16_t{0});
+                 std::fill(panels + p * group_stride_ + (n + 1) / 2 * 2 * kSide,
+                           panels + p * group_stride_ + block_ * kSide,
+                           uint16_t{0});
                }
              });
 }

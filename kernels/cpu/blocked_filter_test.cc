@@ -96,6 +96,10 @@ INSTANTIATE_TEST_SUITE_P(
                                          Format{Type::bf16, Tag::Acdb16a},
                                          Format{Type::bf16, Tag::AcdB64a2b},
                                          Format{Type::bf16, Tag::AcdB48a2b},
+                                         Format{Type::bf16, Tag::AcdB16b64a2b},
+                                         Format{Type::bf16, Tag::AcdB16b16a2b},
+                                         Format{Type::bf16, Tag::ABcd16b16a2b},
+                                         Format{Type::bf16, Tag::ABcd16a16b2a},
                                          Format{Type::bf16, Tag::ABcd8a16b2a},
                                          Format{Type::bf16, Tag::BAcd8a16b2a}),
                        ::testing::ValuesIn(kFilters)));
