@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,12 +22,12 @@
 #include "graph/base/layout.h"
 #include "kernels/common/conv_shape.h"
 #include "kernels/common/dispatch.h"
-#include "kernels/cpu/amx.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/conv_phases.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/low_vector.h"
+#include "kernels/cpu/map.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/pool.h"
@@ -214,8 +215,10 @@ class PackedConv {
            reinterpret_cast<uintptr_t>(result) % kLine == 0 &&
            result_.elements() * SizeOf(result_.dtype) >= LeastStreamedBytes();
   }
-  // To bf16.
-  bool RoundsInPlace() const { return pairs_ && !HasAmx() && conv_.bias < 0; }
+  // To 16 bits.
+  bool RoundsInPlace() const {
+    return IsLow(result_.dtype) && RoundsProducts(pairs_);
+  }
   // Else: what is made at a time, and stored while it is near.
   static int64_t StoredColumns() { return PanelsAtOnce() * kPanel; }
   // What is made together: what it reads lies in the second-level cache, beside
@@ -250,7 +253,14 @@ class PackedConv {
     const int64_t taps = h_taps * w_taps;
     const float* filter = static_cast<const float*>(from);
     if (FilterFloats() > 0) {
-      ToFloat(conv_.filter_desc.dtype, from, own, FilterFloats());
+      const DType dtype = conv_.filter_desc.dtype;
+      ParallelFor(run.threads, FilterFloats(), kMapGrain,
+                  [&](int64_t begin, int64_t end) {
+                    ToFloat(
+                        dtype,
+                        static_cast<const char*>(from) + begin * SizeOf(dtype),
+                        own + begin, end - begin);
+                  });
       filter = own;
     }
     for (const Part& part : parts_) {
@@ -443,12 +453,6 @@ class PackedConv {
     const Depths depths = DepthsOf(chunk, line);
     const int64_t at =
         line * chunk.result_line + (StoresInPlace() ? panel * kPanel : 0);
-    float* const to = reinterpret_cast<float*>(chunk.result) + at;
-    const bool has_bias = conv_.bias >= 0;
-    for (int64_t i = 0; i < part.w.count && has_bias; ++i) {
-      std::copy_n(run.bias + panel * kPanel, panels * kPanel,
-                  to + i * chunk.result_step);
-    }
     PartsProduct product;
     product.rows = part.w.count;
     product.panels = panels;
@@ -461,11 +465,17 @@ class PackedConv {
     product.pairs = pairs_;
     product.ahead = ahead;
     product.streams = run.streams;
-    if (StoresInPlace() && RoundsInPlace()) {
-      return Multiply(product, reinterpret_cast<bfloat16*>(chunk.result) + at,
-                      chunk.result_step);
-    }
-    Multiply(product, /*add=*/has_bias, to, chunk.result_step);
+    if (conv_.bias >= 0) product.bias = run.bias + panel * kPanel;
+    const DType stored = StoresInPlace() ? result_.dtype : DType::kF32;
+    DispatchType(FloatTypes(), stored, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      T* const to = reinterpret_cast<T*>(chunk.result) + at;
+      if constexpr (std::is_same_v<T, float>) {
+        Multiply(product, /*add=*/false, to, chunk.result_step);
+      } else {
+        MultiplyRounded(product, to, chunk.result_step);
+      }
+    });
   }
 
   void Store(const Chunk& chunk, int64_t begin, int64_t end,
@@ -514,42 +524,6 @@ class PackedConv {
 };
 
 }  // namespace
-
-bool LiesChannelsLast(const ConvOp& conv) {
-  for (const TensorDesc* desc :
-       {&conv.image_desc, &conv.filter_desc, &conv.result_desc}) {
-    if (desc->layout != Layout::kChannelsLast || desc->rank() != 4 ||
-        desc->elements() == 0) {
-      return false;
-    }
-  }
-  return conv.shape.groups == 1;
-}
-
-ConvOp JoinTaps(ConvOp conv) {
-  ConvDim& line = conv.shape.volume[2];
-  if (!LiesChannelsLast(conv) || line.stride != line.filter ||
-      line.dilation != 1 || line.before != 0 ||
-      line.image != line.result * line.filter) {
-    return conv;
-  }
-  conv.shape.channels *= line.filter;
-  line.image = line.result;
-  line.filter = line.stride = 1;
-  return conv;
-}
-
-bool IsPackable(const ConvOp& conv, int64_t columns) {
-  constexpr int64_t kMostTaps = 32;  // along a dim: they are listed
-  if (!LiesChannelsLast(conv)) return false;
-  for (const ConvDim& dim : conv.shape.volume) {
-    if (dim.filter > kMostTaps || dim.stride > kMostTaps) return false;
-  }
-  // Of f32 the library makes a single panel in less time.
-  const bool is_enough = conv.image_desc.dtype != DType::kF32 ||
-                         PanelsOf(columns) >= PanelsAtOnce();
-  return 4 * columns >= 3 * Padded(columns) && is_enough;
-}
 
 void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {
   Candidate conv =

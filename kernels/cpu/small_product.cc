@@ -7,6 +7,7 @@
 #include "absl/base/attributes.h"
 #include "kernels/cpu/amx.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/transpose.h"
 #include "kernels/cpu/wide_vector.h"
 
@@ -25,13 +26,14 @@ struct TileSteps {
   static constexpr int64_t row = 1, column = kRows;
 };
 
-// Of floats, or of bf16, to which sums are rounded. `streams`: around the
-// caches, where a row of a tile is whole lines.
+// Of floats, or of 16 bits, to which sums are rounded. `streams`: around the
+// caches, where a row of a tile is whole lines. `bias`: null for none.
 template <typename Out>
 struct Result {
   Out* data;
   int64_t stride;
   bool add, streams;
+  const float* bias;
 };
 
 // What an instruction set multiplies: floats, rounded with their sum once where
@@ -98,9 +100,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void StoreLine(const Vector& x,
 }
 #endif
 
-// A row of a tile. Of bf16: sums of products of pairs are no subnormal numbers,
-// which the instructions that round them would take for zeros.
-template <int kVectors, typename Vector>
+// A row of a tile.
+template <Product, int kVectors, typename Vector>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void StoreRow(const Vector* sums,
                                                   bool streams, float* to) {
   constexpr int kLanes = sizeof(Vector) / sizeof(float);
@@ -115,23 +116,39 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void StoreRow(const Vector* sums,
     *reinterpret_cast<Vector*>(to + v * kLanes) = sums[v];
   }
 }
-template <int kVectors, typename Vector>
+// Rounded: two vectors of AVX-512 as a line. Sums of products of pairs are no
+// subnormal numbers, which the instruction that rounds two takes for zeros.
+template <Product kProduct, int kVectors, typename Vector, typename Out>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void StoreRow(const Vector* sums,
-                                                  bool streams, bfloat16* to) {
+                                                  bool streams, Out* to) {
+  constexpr int kLanes = sizeof(Vector) / sizeof(float);
+  using Low = LowVector<kLanes == 16 ? Isa::kAvx512 : Isa::kAvx2>;
 #ifdef HT_ISA_X86
-  static_assert(kVectors <= 2 && sizeof(Vector) == 64, "AVX-512's");
-  if constexpr (kVectors == 2) {
-    Vector both;
-    asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(both) : "v"(sums[0]), "v"(sums[1]));
-    StoreLine(both, streams, to);
-  } else {
-    typedef int32_t Half
-        __attribute__((vector_size(32), aligned(2), may_alias));
-    Half half;
-    asm("vcvtneps2bf16 %1, %0" : "=v"(half) : "v"(sums[0]));
-    *reinterpret_cast<Half*>(to) = half;
+  if constexpr (kVectors == 2 && kLanes == 16) {
+    Vector line;
+    if constexpr (kProduct == Product::kPairs) {
+      asm("vcvtne2ps2bf16 %1, %2, %0"
+          : "=v"(line)
+          : "v"(sums[0]), "v"(sums[1]));
+    } else {
+      typedef int64_t Half __attribute__((vector_size(32), may_alias));
+      typedef int64_t Whole __attribute__((vector_size(64), may_alias));
+      Half low, high;
+      Low::Store(reinterpret_cast<const float*>(sums),
+                 reinterpret_cast<Out*>(&low));
+      Low::Store(reinterpret_cast<const float*>(sums + 1),
+                 reinterpret_cast<Out*>(&high));
+      const Whole both =
+          __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+      line = (Vector)both;
+    }
+    return StoreLine(line, streams, to);
   }
 #endif
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    Low::Store(reinterpret_cast<const float*>(sums + v), to + v * kLanes);
+  }
 }
 
 // Tiles of rows, one after another: how many, and from one's left factor to the
@@ -161,10 +178,13 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyTiles(
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
         sums[r][v] = Vector{};
+        const float* from = nullptr;
+        if (to.bias != nullptr) from = to.bias + v * kLanes;
         if constexpr (std::is_same_v<Out, float>) {
-          const float* from = out + r * out_stride + v * kLanes;
-          if (to.add) sums[r][v] = *reinterpret_cast<const Vector*>(from);
+          if (to.add) from = out + r * out_stride + v * kLanes;
         }
+        if (from != nullptr)
+          sums[r][v] = *reinterpret_cast<const Vector*>(from);
       }
     }
     const char* ahead = nullptr;
@@ -201,7 +221,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyTiles(
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      StoreRow<kVectors>(sums[r], to.streams, out + r * out_stride);
+      StoreRow<kProduct, kVectors>(sums[r], to.streams, out + r * out_stride);
     }
     left_at += tiles.step;
     out += kRows * out_stride;
@@ -323,6 +343,7 @@ void MultiplyAll(const PartsProduct& p, const Result<Out>& result) {
     for (; panel + kPanels <= p.panels; panel += kPanels) {
       Result<Out> to = result;
       to.data += panel * kPanel;
+      if (to.bias != nullptr) to.bias += panel * kPanel;
       const float* const right = p.right.data + panel * p.right.stride;
       if constexpr (std::is_same_v<Out, float>) {
         if (p.tile_stride > 0) {
@@ -459,9 +480,16 @@ void Multiply(int64_t rows, int64_t panels, int64_t depth, const Matrix32& left,
 
 void Multiply(const PartsProduct& product, bool add, float* out,
               int64_t out_stride) {
-  const Result<float> result = {out, out_stride, add, product.streams};
+  Result<float> result = {out, out_stride, add, product.streams, product.bias};
   if (product.pairs) {
-    if (MultiplyAmx(product, add, out, out_stride)) return;
+    if (HasAmx() && product.bias != nullptr) {
+      for (int64_t r = 0; r < product.rows; ++r) {
+        std::copy_n(product.bias, product.panels * kPanel,
+                    out + r * out_stride);
+      }
+      result.add = true;
+    }
+    if (MultiplyAmx(product, result.add, out, out_stride)) return;
     return MultiplyAll<Avx512, Product::kPairs>(product, result);
   }
   ForSet([&](auto set) {
@@ -469,11 +497,28 @@ void Multiply(const PartsProduct& product, bool add, float* out,
   });
 }
 
-void Multiply(const PartsProduct& product, bfloat16* out, int64_t out_stride) {
-  MultiplyAll<Avx512, Product::kPairs>(
-      product,
-      Result<bfloat16>{out, out_stride, /*add=*/false, product.streams});
+bool RoundsProducts(bool pairs) {
+  return pairs ? !HasAmx() : HostIsa() != Isa::kBaseline;
 }
+
+template <typename Out>
+void MultiplyRounded(const PartsProduct& product, Out* out,
+                     int64_t out_stride) {
+  const Result<Out> result = {out, out_stride, /*add=*/false, product.streams,
+                              product.bias};
+  if constexpr (std::is_same_v<Out, bfloat16>) {
+    if (product.pairs) {
+      return MultiplyAll<Avx512, Product::kPairs>(product, result);
+    }
+  }
+  if (HostIsa() == Isa::kAvx512) {
+    MultiplyAll<Avx512, Avx512::kFloats>(product, result);
+  } else {
+    MultiplyAll<Avx2, Avx2::kFloats>(product, result);
+  }
+}
+template void MultiplyRounded(const PartsProduct&, half*, int64_t);
+template void MultiplyRounded(const PartsProduct&, bfloat16*, int64_t);
 
 }  // namespace kernels
 }  // namespace halftone

@@ -113,6 +113,8 @@ struct PartsProduct {
   // What comes near meanwhile, as long as whole tiles are multiplied; null:
   // nothing.
   ReadAhead* ahead = nullptr;
+  // A row of all panels, to which the result is added; null: nothing.
+  const float* bias = nullptr;
   // With AVX-512, the result goes around the caches (FinishStores,
   // streamed_output.h): its rows begin with a cache line, and are pairs of
   // panels.
@@ -120,9 +122,11 @@ struct PartsProduct {
 };
 void Multiply(const PartsProduct& product, bool add, float* out,
               int64_t out_stride);
-// The same, rounded; only with pairs, of a left factor that is no tiles. Not by
-// AMX.
-void Multiply(const PartsProduct& product, bfloat16* out, int64_t out_stride);
+// The same, rounded to half or bfloat16, of a left factor that is no tiles;
+// only where this machine can, and pairs to bfloat16 alone.
+bool RoundsProducts(bool pairs);
+template <typename Out>
+void MultiplyRounded(const PartsProduct& product, Out* out, int64_t out_stride);
 
 }  // namespace kernels
 }  // namespace halftone

@@ -18,6 +18,22 @@ namespace halftone {
 namespace kernels {
 namespace {
 
+// Elements that begin with a cache line.
+template <typename T>
+class Lines {
+ public:
+  explicit Lines(int64_t n)
+      : memory_(n + ReadAhead::kLine / sizeof(T), static_cast<T>(-1.0f)) {}
+  T* data() {
+    const auto line = static_cast<uintptr_t>(ReadAhead::kLine);
+    const auto at = reinterpret_cast<uintptr_t>(memory_.data());
+    return reinterpret_cast<T*>((at + line - 1) / line * line);
+  }
+
+ private:
+  std::vector<T> memory_;
+};
+
 std::vector<float> Floats(int64_t n, int64_t salt = 0) {
   const std::vector<double> x = Eighths(n, salt);
   return std::vector<float>(x.begin(), x.end());
@@ -41,6 +57,52 @@ TEST(SmallProduct, EveryNumberOfRows) {
         }
         ASSERT_EQ(out[r * Padded(kColumns) + c], sum) << rows << " " << r;
       }
+    }
+  }
+}
+
+// Of floats, a bias below them, rounded as they lie and around the caches.
+template <typename Out>
+void ExpectRoundedFloats(int64_t rows, int64_t columns) {
+  constexpr int64_t kDepth = 5;
+  const int64_t stride = (PanelsOf(columns) + 1) / 2 * 2 * kPanel;
+  const std::vector<float> x = Floats(rows * kDepth);
+  const std::vector<float> y = Floats(kDepth * columns, 1);
+  const std::vector<float> bias = Floats(stride, 2);
+  std::vector<float> panels(kDepth * Padded(columns));
+  const DepthPart whole;
+  PartsProduct product;
+  product.rows = rows;
+  product.panels = PanelsOf(columns);
+  product.parts = absl::MakeConstSpan(&whole, 1);
+  product.depth = kDepth;
+  product.left = {x.data(), kDepth};
+  product.right = ToPanels({y.data(), columns}, kDepth, columns, panels.data());
+  product.bias = bias.data();
+  for (bool streams : {false, true}) {
+    product.streams = streams;
+    Lines<Out> out(rows * stride);
+    MultiplyRounded(product, out.data(), stride);
+    FinishStores();
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c) {
+        float sum = bias[c];
+        for (int64_t k = 0; k < kDepth; ++k) {
+          sum += x[r * kDepth + k] * y[k * columns + c];
+        }
+        ASSERT_EQ(out.data()[r * stride + c].bits, Out(sum).bits)
+            << rows << " " << columns << " " << r << " " << c;
+      }
+    }
+  }
+}
+
+TEST(SmallProduct, RoundsFloats) {
+  if (!RoundsProducts(/*pairs=*/false)) GTEST_SKIP() << "not on this machine";
+  for (int64_t rows : {1, 5, 6, 11, 12, 26}) {
+    for (int64_t columns : {13, 32, 48}) {
+      ExpectRoundedFloats<half>(rows, columns);
+      ExpectRoundedFloats<bfloat16>(rows, columns);
     }
   }
 }
@@ -148,28 +210,20 @@ class PairsProduct {
       ahead.Add(x_.data(), static_cast<int64_t>(x_.size() * sizeof(float)));
       product_.ahead = &ahead;
       product_.streams = streams;
-      const bfloat16 none(-1.0f);
-      std::vector<bfloat16> out(rows_ * stride + kLineElements, none);
-      bfloat16* const to = Aligned(out.data());
-      Multiply(product_, to, stride);
+      Lines<bfloat16> out(rows_ * stride);
+      const bfloat16 none = out.data()[0];
+      MultiplyRounded(product_, out.data(), stride);
       FinishStores();
       for (int64_t i = 0; i < rows_ * stride; ++i) {
         const bool made = i % stride < PanelsOf(columns_) * kPanel;
         const bfloat16 expected = made ? bfloat16(sums[i]) : none;
-        ASSERT_EQ(to[i].bits, expected.bits)
+        ASSERT_EQ(out.data()[i].bits, expected.bits)
             << rows_ << " " << columns_ << " " << i << " " << streams;
       }
     }
   }
 
  private:
-  static constexpr int64_t kLineElements = ReadAhead::kLine / sizeof(bfloat16);
-  static bfloat16* Aligned(bfloat16* data) {
-    const auto line = static_cast<uintptr_t>(ReadAhead::kLine);
-    const auto at = reinterpret_cast<uintptr_t>(data);
-    return reinterpret_cast<bfloat16*>((at + line - 1) / line * line);
-  }
-
   int64_t rows_, columns_, pairs_;
   std::vector<float> x_, y_, left_, right_;
   std::vector<DepthPart> parts_;
