@@ -116,19 +116,25 @@ class MoveKernel {
       unit_ *= last.extent;
       axes.pop_back();
     }
-    runs_ = RunsOf(axes.back());
-    stride_ = axes.back().stride * move_.size;
-    row_ = axes.back().extent * unit_;
-    for (size_t k = 0; k + 1 < axes.size(); ++k) {
-      rows_ *= axes[k].extent;
+    const bool is_large = unit_ >= kLargeUnit;
+    if (!is_large) {
+      runs_ = RunsOf(axes.back());
+      stride_ = axes.back().stride * move_.size;
+      row_ = axes.back().extent * unit_;
+      axes.pop_back();
+    }
+    for (const AxisRead& axis : axes) {
+      rows_ *= axis.extent;
       std::vector<int64_t> offsets;
-      for (int64_t i = 0; i < axes[k].extent; ++i) {
-        const int64_t at = axes[k].At(i);
-        offsets.push_back(at < 0 ? -1 : at * axes[k].stride * move_.size);
+      for (int64_t i = 0; i < axis.extent; ++i) {
+        const int64_t at = axis.At(i);
+        offsets.push_back(at < 0 ? -1 : at * axis.stride * move_.size);
       }
       offsets_.push_back(std::move(offsets));
     }
+    if (is_large) CutUnits();
     if (offsets_.empty()) offsets_.push_back({0});
+    streams_ = is_large && rows_ * row_ >= LeastStreamedBytes();
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
@@ -136,12 +142,28 @@ class MoveKernel {
     const char* from = static_cast<const char*>(buffers.inputs[0]);
     char* to = static_cast<char*>(buffers.outputs[0]);
     const int64_t grain = std::max<int64_t>(1, kCopyGrain / row_);
-    ParallelFor(
-        stream.threads(), rows_, grain,
-        [&](int64_t begin, int64_t end) { Rows(from, to, begin, end); });
+    ParallelFor(stream.threads(), rows_, grain,
+                [&](int64_t begin, int64_t end) {
+                  Rows(from, to, begin, end);
+                  FinishStores();
+                });
   }
 
  private:
+  // A large unit is a row, or some, of one run each: few of them are work for
+  // many threads.
+  void CutUnits() {
+    int64_t pieces = std::max<int64_t>(1, unit_ / kCopyGrain);
+    while (unit_ % (pieces * move_.size) != 0) --pieces;
+    unit_ /= pieces;
+    std::vector<int64_t> offsets;
+    for (int64_t i = 0; i < pieces; ++i) offsets.push_back(i * unit_);
+    offsets_.push_back(std::move(offsets));
+    rows_ *= pieces;
+    row_ = unit_;
+    runs_ = {{0, 1, 0, 1}};
+  }
+
   // Rows [begin, end): an odometer of the outer axes, and a loop over the last
   // of them.
   void Rows(const char* from, char* to, int64_t begin, int64_t end) const {
@@ -236,6 +258,7 @@ class MoveKernel {
     }
   }
   void CopyUnits(const char* from, int64_t step, char* to, int64_t n) const {
+    if (streams_) return StreamBytes(from, to, unit_);
     if (step == unit_) {
       memcpy(to, from, n * unit_);
       return;
@@ -268,6 +291,7 @@ class MoveKernel {
   }
 
   static constexpr int kMaxAxes = 64;
+  static constexpr int64_t kLargeUnit = 4096;  // bytes
   Move move_;
   bool empty_ = false;
   int64_t unit_ = 1;    // bytes that stay together
@@ -275,6 +299,7 @@ class MoveKernel {
   std::vector<RowRun> runs_;
   int64_t rows_ = 1, row_ = 0;
   std::vector<std::vector<int64_t>> offsets_;  // of the outer axes, in bytes
+  bool streams_ = false;                       // large units, one a run
 
  public:
   static bool Fits(const BoundOp& op) {
