@@ -28,12 +28,14 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
+#include "kernels/cpu/norm.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/read_ahead.h"
 #include "kernels/cpu/small_product.h"
 #include "kernels/cpu/streamed_output.h"
+#include "kernels/functors/elementwise.h"
 
 namespace halftone {
 namespace kernels {
@@ -55,7 +57,8 @@ struct Part {
 class PackedConv {
  public:
   explicit PackedConv(const BoundOp& op)
-      : conv_(JoinTaps(ConvOp::Of(op))),
+      : conv_(JoinTaps(ConvOf(op))),
+        relu_(op.type() == "fusion"),
         forward_(conv_.computed == ConvResult::kResult),
         source_(forward_ ? conv_.image_desc : conv_.result_desc),
         result_(forward_ ? conv_.result_desc : conv_.image_desc),
@@ -91,7 +94,7 @@ class PackedConv {
   // alone.
   static bool IsFirst(const BoundOp& op, DType dtype) {
     if (!OnednnIsAsWide(dtype)) return true;
-    const ConvOp conv = ConvOp::Of(op);
+    const ConvOp conv = ConvOf(op);
     const bool forward = conv.computed == ConvResult::kResult;
     const auto& dims = conv.shape.volume;
     const bool strides =
@@ -106,7 +109,7 @@ class PackedConv {
   // Not where a line of few windows leaves most of a tile's rows for nothing,
   // nor odd ones of pairs.
   static bool Supports(const BoundOp& op) {
-    const ConvOp conv = JoinTaps(ConvOp::Of(op));
+    const ConvOp conv = JoinTaps(ConvOf(op));
     const ConvShape& shape = conv.shape;
     const bool forward = conv.computed == ConvResult::kResult;
     if (!IsPackable(conv, forward ? shape.filters : shape.channels) ||
@@ -211,7 +214,7 @@ class PackedConv {
   // Whether they are stored around the caches: whole lines, of a large result.
   bool Streams(const char* result) const {
     constexpr uintptr_t kLine = ReadAhead::kLine;
-    return StoresInPlace() && columns_ % (2 * kPanel) == 0 &&
+    return StoresInPlace() && !relu_ && columns_ % (2 * kPanel) == 0 &&
            reinterpret_cast<uintptr_t>(result) % kLine == 0 &&
            result_.elements() * SizeOf(result_.dtype) >= LeastStreamedBytes();
   }
@@ -319,8 +322,9 @@ class PackedConv {
                         [&](int64_t begin, int64_t end, float* scratch) {
                           for (int64_t i = begin; i < end; ++i) {
                             ReadAhead ahead;
-                            if (i + 1 < end)
+                            if (i + 1 < end) {
                               AddSource(chunk_of(i + 1), run, &ahead);
+                            }
                             const int64_t block = i % blocks;
                             RunChunk(chunk_of(i), panel_of(block),
                                      panel_of(block + 1), scratch, run, &ahead);
@@ -359,7 +363,7 @@ class PackedConv {
         RunLine(chunk, panel, n, line, run,
                 panel + n == end_panel && !ahead->empty() ? ahead : nullptr);
       }
-      if (!StoresInPlace()) {
+      if (!StoresInPlace() || relu_) {
         Store(chunk, panel * kPanel, std::min(columns_, (panel + n) * kPanel),
               run);
       }
@@ -478,6 +482,7 @@ class PackedConv {
     });
   }
 
+  // Columns [begin, end), from the scratch or, for the relu, where they lie.
   void Store(const Chunk& chunk, int64_t begin, int64_t end,
              const Run& run) const {
     const Part& part = *chunk.part;
@@ -487,23 +492,40 @@ class PackedConv {
       const int64_t at = ResultAt(chunk, line, 0) * columns_ + begin;
       DispatchType(FloatTypes(), result_.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        StoreRows(from, chunk.result_step, part.w.count, end - begin,
-                  reinterpret_cast<T*>(run.result) + at,
-                  part.w.step * columns_);
+        T* const to = reinterpret_cast<T*>(run.result) + at;
+        const int64_t stride = part.w.step * columns_;
+        if (StoresInPlace()) {
+          StoreRows(to, stride, part.w.count, end - begin, to, stride);
+        } else {
+          StoreRows(from, chunk.result_step, part.w.count, end - begin, to,
+                    stride);
+        }
       });
     }
   }
-  template <typename T>
-  static void StoreRows(const float* from, int64_t from_stride, int64_t rows,
-                        int64_t n, T* to, int64_t to_stride) {
-    ForIsa([=](auto isa) {
+  template <typename From, typename T>
+  void StoreRows(const From* from, int64_t from_stride, int64_t rows, int64_t n,
+                 T* to, int64_t to_stride) const {
+    ForIsa([=, relu = relu_](auto isa) {
       using Low = LowVector<decltype(isa)::value>;
       for (int64_t r = 0; r < rows; ++r) {
-        const float* const x = from + r * from_stride;
+        const From* const x = from + r * from_stride;
         T* const y = to + r * to_stride;
         int64_t i = 0;
-        for (; i + Low::kSize <= n; i += Low::kSize) Low::Store(x + i, y + i);
-        for (; i < n; ++i) y[i] = static_cast<T>(x[i]);
+        for (; i + Low::kSize <= n; i += Low::kSize) {
+          alignas(64) float v[Low::kSize];
+          Low::Load(x + i, v);
+          if (relu) ReluOfLanes<Low>(v);
+          if constexpr (std::is_same_v<From, T>) {
+            Low::StoreExact(v, y + i);
+          } else {
+            Low::Store(v, y + i);
+          }
+        }
+        for (; i < n; ++i) {
+          const float v = static_cast<float>(x[i]);
+          y[i] = static_cast<T>(relu ? functors::ReluOp()(v) : v);
+        }
       }
     });
   }
@@ -512,6 +534,7 @@ class PackedConv {
   static constexpr int64_t kTasksPerThread = 4;
 
   ConvOp conv_;
+  bool relu_;  // of what is made: a fusion's
   bool forward_;
   TensorDesc source_, result_;
   bool pairs_;
@@ -545,6 +568,11 @@ void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {
       registry.Add(op, {t}, Layout::kChannelsLast, part);
     }
     if (!before_onednn) continue;
+    Candidate relu = conv;
+    relu.supports = [t](const BoundOp& fusion) {
+      return PackedConv::IsFirst(fusion, t) && PackedConv::Supports(fusion);
+    };
+    registry.AddPattern("conv_bias_relu", {t}, {Layout::kChannelsLast}, relu);
     for (const DType made : dtypes) {
       registry.Add("conv2d_grad_filter", {t, made}, Layout::kChannelsLast,
                    grad_filter);

@@ -11,6 +11,10 @@
 namespace halftone {
 namespace kernels {
 
+// The forward convolution, or gradient of an image, of an op, or of a fusion's,
+// whose operands lie where the fusion's do.
+ConvOp ConvOf(const BoundOp& op);
+
 inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Whether images and filter do, in one group, and have elements.

@@ -4,9 +4,20 @@
 #include "kernels/common/conv_shape.h"
 #include "kernels/cpu/conv_packed.h"
 #include "kernels/cpu/small_product.h"
+#include "kernels/fused_op.h"
 
 namespace halftone {
 namespace kernels {
+
+ConvOp ConvOf(const BoundOp& op) {
+  if (op.type() != "fusion") return ConvOp::Of(op);
+  const BoundOp body = FusedOp(op).Of("conv");
+  ConvOp conv = ConvOp::Of(body);
+  conv.image = ArgumentPosition(body, "Input");
+  conv.filter = ArgumentPosition(body, "Filter");
+  conv.bias = ArgumentPosition(body, "Bias");
+  return conv;
+}
 
 bool LiesChannelsLast(const ConvOp& conv) {
   for (const TensorDesc* desc :

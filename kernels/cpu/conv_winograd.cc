@@ -27,17 +27,6 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// Of the op, or of a fusion's, whose operands lie where the fusion's do.
-ConvOp ConvOf(const BoundOp& op) {
-  if (op.type() != "fusion") return ConvOp::Of(op);
-  const BoundOp body = FusedOp(op).Of("conv");
-  ConvOp conv = ConvOp::Of(body);
-  conv.image = ArgumentPosition(body, "Input");
-  conv.filter = ArgumentPosition(body, "Filter");
-  conv.bias = ArgumentPosition(body, "Bias");
-  return conv;
-}
-
 template <typename W>
 class WinogradConv {
  public:

@@ -183,8 +183,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyTiles(
         if constexpr (std::is_same_v<Out, float>) {
           if (to.add) from = out + r * out_stride + v * kLanes;
         }
-        if (from != nullptr)
+        if (from != nullptr) {
           sums[r][v] = *reinterpret_cast<const Vector*>(from);
+        }
       }
     }
     const char* ahead = nullptr;

@@ -113,7 +113,8 @@ struct PartsProduct {
   // What comes near meanwhile, as long as whole tiles are multiplied; null:
   // nothing.
   ReadAhead* ahead = nullptr;
-  // A row of all panels, to which the result is added; null: nothing.
+  // A row of all panels, with which each row's sums begin; null: with zeros, or
+  // what they are added to.
   const float* bias = nullptr;
   // With AVX-512, the result goes around the caches (FinishStores,
   // streamed_output.h): its rows begin with a cache line, and are pairs of
