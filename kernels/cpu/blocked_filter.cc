@@ -14,43 +14,20 @@ namespace {
 
 using dnnl::memory;
 
-constexpr int64_t kSide = 16;  // of what is transposed at a time
+constexpr int64_t kSide = 16;  // of blocks, at least, and groups of columns
 // Channels, or pairs of them, that a task packs of a block of filters.
 constexpr int64_t kTaskColumns = 64;
 
-// `rows` filters of `columns`, the latter neighbours, become `made` columns of
-// kSide filters, `step` apart: where there are fewer, zeros.
+// Filters [rows] of columns that are neighbours become columns [made] of
+// filters [width], `step` apart: where there are fewer, zeros.
 template <typename Word>
-void PackSquare(const Word* from, int64_t stride, int64_t rows, int64_t columns,
-                int64_t made, Word* to, int64_t step) {
-  ForIsa([=] {
-    if (rows == kSide && columns == kSide) {
-      TransposeSquare<kSide>(from, stride, to, step);
-      return;
-    }
-    for (int64_t c = 0; c < made; ++c) {
-      for (int64_t r = 0; r < kSide; ++r) {
-        const bool is_there = r < rows && c < columns;
-        to[c * step + r] = is_there ? from[r * stride + c] : Word{0};
-      }
-    }
-  });
-}
-
-template <typename Word>
-void UnpackSquare(const Word* from, int64_t step, int64_t rows, int64_t columns,
-                  Word* to, int64_t stride) {
-  ForIsa([=] {
-    if (rows == kSide && columns == kSide) {
-      TransposeSquare<kSide>(from, step, to, stride);
-      return;
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < columns; ++c) {
-        to[r * stride + c] = from[c * step + r];
-      }
-    }
-  });
+void PackBlock(const Word* from, int64_t stride, int64_t rows, int64_t columns,
+               int64_t width, int64_t made, Word* to, int64_t step) {
+  ForIsa([=] { TransposeMatrix(from, stride, rows, columns, to, step); });
+  for (int64_t c = 0; c < made; ++c) {
+    std::fill(to + c * step + (c < columns ? rows : 0), to + c * step + width,
+              Word{0});
+  }
 }
 
 // Whether `desc` begins where its memory does, and holds its elements alone.
@@ -145,16 +122,14 @@ void BlockedFilter::PackWords(const void* plain, void* blocked,
   Word* const to = static_cast<Word*>(blocked);
   ForColumns(threads, made_channels_ / elements,
              [&](int64_t block, int64_t tap, int64_t first, int64_t end) {
+               const int64_t filter = block * block_;
                for (int64_t c = first; c < end; c += kSide) {
-                 Word* const line = to + At(block, tap, c / kSide) / elements;
-                 for (int64_t r = 0; r < block_; r += kSide) {
-                   const int64_t filter = block * block_ + r;
-                   PackSquare(
-                       from + filter * stride + tap * columns + c, stride,
-                       std::clamp<int64_t>(filters_ - filter, 0, kSide),
-                       std::clamp<int64_t>(columns - c, 0, kSide),
-                       std::min(kSide, end - c), line + r, step_ / elements);
-                 }
+                 PackBlock(from + filter * stride + tap * columns + c, stride,
+                           std::min(block_, filters_ - filter),
+                           std::clamp<int64_t>(columns - c, 0, kSide), block_,
+                           std::min(kSide, end - c),
+                           to + At(block, tap, c / kSide) / elements,
+                           step_ / elements);
                }
              });
 }
@@ -167,16 +142,15 @@ void BlockedFilter::UnpackWords(const void* blocked, void* plain,
   Word* const to = static_cast<Word*>(plain);
   ForColumns(threads, channels_,
              [&](int64_t block, int64_t tap, int64_t first, int64_t end) {
+               const int64_t filter = block * block_;
+               const int64_t rows = std::min(block_, filters_ - filter);
                for (int64_t c = first; c < end; c += kSide) {
-                 const Word* const line = from + At(block, tap, c / kSide);
-                 for (int64_t r = 0; r < block_; r += kSide) {
-                   const int64_t filter = block * block_ + r;
-                   UnpackSquare(
-                       line + r, step_,
-                       std::clamp<int64_t>(filters_ - filter, 0, kSide),
-                       std::min(kSide, end - c),
-                       to + filter * stride + tap * channels_ + c, stride);
-                 }
+                 const Word* const x = from + At(block, tap, c / kSide);
+                 Word* const y = to + filter * stride + tap * channels_ + c;
+                 const int64_t columns = std::min(kSide, end - c);
+                 ForIsa([=, step = step_] {
+                   TransposeMatrix(x, step, columns, rows, y, stride);
+                 });
                }
              });
 }

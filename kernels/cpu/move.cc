@@ -258,13 +258,10 @@ class MoveKernel {
     }
   }
   void CopyUnits(const char* from, int64_t step, char* to, int64_t n) const {
-    if (streams_) return StreamBytes(from, to, unit_);
-    if (step == unit_) {
-      memcpy(to, from, n * unit_);
-      return;
-    }
+    const auto copy = streams_ ? StreamBytes : CopyNear;
+    if (step == unit_) return copy(from, to, n * unit_);
     for (int64_t i = 0; i < n; ++i) {
-      memcpy(to + i * unit_, from + i * step, unit_);
+      copy(from + i * step, to + i * unit_, unit_);
     }
   }
 
@@ -299,7 +296,7 @@ class MoveKernel {
   std::vector<RowRun> runs_;
   int64_t rows_ = 1, row_ = 0;
   std::vector<std::vector<int64_t>> offsets_;  // of the outer axes, in bytes
-  bool streams_ = false;                       // large units, one a run
+  bool streams_ = false;
 
  public:
   static bool Fits(const BoundOp& op) {

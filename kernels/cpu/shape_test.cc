@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/cpu/streamed_output.h"
 #include "kernels/testing/kernel_run.h"
 
 namespace halftone {
@@ -166,6 +167,47 @@ TEST(MoveTest, LongAndThreaded) {
     EXPECT_EQ(sums[r * (columns - 1)], row[0] + row[1]) << r;
     EXPECT_EQ(sums[r * (columns - 1) + 1], row[2]) << r;
   }
+}
+
+// Units of outer axes that are cut for threads, or moved around the caches.
+TEST(MoveTest, LargeUnitsOfOuterAxes) {
+  const int64_t rows = 3, columns = 131 * 1024;
+  const Values x = Iota(rows * columns);
+  const auto row = [&](int64_t r) {
+    return Values(x.begin() + r * columns, x.begin() + (r + 1) * columns);
+  };
+  const auto joined = [](const std::vector<Values>& parts) {
+    Values all;
+    for (const Values& part : parts) {
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  };
+  const int64_t least = LeastStreamedBytes();
+  for (const DType dtype : {DType::kF16, DType::kF32}) {
+    const Tensor tensor{dtype, {rows, columns}, x};
+    for (const int64_t bytes : {least, int64_t{0}}) {
+      SetLeastStreamedBytes(bytes);
+      for (const int threads : {1, 4}) {
+        KernelRun expand("expand_v2");
+        expand.In("X", tensor).Attr("shape", Ints{2, -1, -1});
+        EXPECT_EQ(expand.Threads(threads).Get("Out"), joined({x, x}));
+        KernelRun flip("flip");
+        flip.In("X", tensor).Attr("axis", Ints{0});
+        EXPECT_EQ(flip.Threads(threads).Get("Out"),
+                  joined({row(2), row(1), row(0)}));
+        KernelRun slice("slice");
+        slice.In("Input", tensor).Attr("axes", Ints{0});
+        slice.Attr("starts", Ints{1}).Attr("ends", Ints{3});
+        EXPECT_EQ(slice.Threads(threads).Get("Out"), joined({row(1), row(2)}));
+        KernelRun pad("pad");
+        pad.In("X", tensor).Attr("paddings", Ints{1, 1, 0, 0});
+        EXPECT_EQ(pad.Threads(threads).Get("Out"),
+                  joined({Values(columns), x, Values(columns)}));
+      }
+    }
+  }
+  SetLeastStreamedBytes(least);
 }
 
 // Rows that are shorter than a vector, each the sum of several, beside those of
