@@ -117,38 +117,57 @@ void ApplyBinary(const F& f, const float* x, const float* y, float* out,
 }
 
 namespace map_internal {
-// A vector of 16-bit elements, converted in registers.
-template <typename Low, typename T, typename F, typename... X>
-inline void MapVector(const F& f, T* out, const X*... x) {
+// out[i] = f(x[i], ...) of a vector.
+template <typename Low, typename F, typename... X>
+inline void MapLanes(const F& f, float* out, const X*... x) {
   constexpr int kSize = Low::kSize;
-  float in[sizeof...(X)][kSize], made[kSize];
-  int k = 0;
-  (Low::Load(x, in[k++]), ...);
   const auto apply = [&](const auto& g, auto* to) {
 #pragma GCC ivdep
 #pragma GCC unroll 1  // else it becomes no vector
-    for (int i = 0; i < kSize; ++i) {
-      if constexpr (sizeof...(X) == 1) {
-        to[i] = g(in[0][i]);
-      } else {
-        to[i] = g(in[0][i], in[1][i]);
-      }
-    }
+    for (int i = 0; i < kSize; ++i) to[i] = g(x[i]...);
   };
-  bool is_far = true;
   if constexpr (HasNear<F>::value) {
     int32_t far[kSize];
     apply([&](auto... v) { return f.IsNear(v...) ? 0 : 1; }, far);
-    is_far = Low::IsAny(far);
-    if (!is_far) apply([&](auto... v) { return f.Near(v...); }, made);
+    if (!Low::IsAny(far)) {
+      return apply([&](auto... v) { return f.Near(v...); }, out);
+    }
   }
-  if (is_far) apply(f, made);
-  Low::Store(made, out);
+  apply(f, out);
 }
-template <typename Low, typename T, typename F, typename... X>
-inline void MapVectors(const F f, int64_t n, T* out, const X*... x) {
-  for (int64_t i = 0; i < n; i += Low::kSize) {
-    MapVector<Low>(f, out + i, (x + i)...);
+// The same of some vectors of 16-bit elements, converted in registers.
+template <typename Low, int kVectors, typename T, typename F, typename... X>
+inline void MapVectors(const F& f, T* out, const X*... x) {
+  constexpr int kSize = Low::kSize;
+  float in[kVectors][sizeof...(X)][kSize], made[kVectors][kSize];
+  int k = 0;
+  const auto load = [&](const T* from) {
+    if constexpr (kVectors == 1) {
+      Low::Load(from, in[0][k++]);
+    } else {
+      Low::LoadTwo(from, in[0][k], in[1][k]);
+      ++k;
+    }
+  };
+  (load(x), ...);
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    if constexpr (sizeof...(X) == 1) {
+      MapLanes<Low>(f, made[v], in[v][0]);
+    } else {
+      MapLanes<Low>(f, made[v], in[v][0], in[v][1]);
+    }
+  }
+  if constexpr (kVectors == 1) {
+    Low::Store(made[0], out);
+  } else {
+    Low::StoreTwo(made[0], made[1], out);
+  }
+}
+template <typename Low, int kVectors, typename T, typename F, typename... X>
+inline void MapRun(const F f, int64_t n, T* out, const X*... x) {
+  for (int64_t i = 0; i < n; i += kVectors * Low::kSize) {
+    MapVectors<Low, kVectors>(f, out + i, (x + i)...);
   }
 }
 }  // namespace map_internal
@@ -160,15 +179,15 @@ template <typename F, typename... X>
 int64_t MapLow(DType dtype, const F& f, int64_t at, int64_t n, void* to,
                const X*... x) {
   if (IsInDouble<F>::value || HostIsa() == Isa::kBaseline) return 0;
-  constexpr int64_t kMost = LowVector<Isa::kAvx512>::kSize;
+  constexpr int64_t kMost = 32;  // elements at a time
   n = n / kMost * kMost;
   const auto map = [=](auto zero) {
     using T = decltype(zero);
     ForIsa([=](auto isa) {
       if constexpr (isa != Isa::kBaseline && !IsInDouble<F>::value) {
         using Low = LowVector<decltype(isa)::value>;
-        map_internal::MapVectors<Low>(f, n, static_cast<T*>(to),
-                                      (static_cast<const T*>(x) + at)...);
+        map_internal::MapRun<Low, isa == Isa::kAvx512 ? 2 : 1>(
+            f, n, static_cast<T*>(to), (static_cast<const T*>(x) + at)...);
       }
     });
   };

@@ -24,33 +24,48 @@ struct LeakyReluGradOp {
   }
 };
 
+// Low: for results of 16 bits (kernels/cpu/map.h), with the same settings.
 struct EluOp {
-  static constexpr bool kIsLong = true;
   float alpha;
   HT_HOST_DEVICE float operator()(float x) const {
     const float low = alpha * Expm1(x > 0.0f ? 0.0f : x);
     return x > 0.0f ? x : low;
   }
+  struct Low {
+    float alpha;
+    HT_HOST_DEVICE float operator()(float x) const {
+      const float low = alpha * LowExpm1(x);
+      return x > 0.0f ? x : low;
+    }
+  };
 };
 struct EluGradOp {
-  static constexpr bool kIsLong = true;
   float alpha;
-  HT_HOST_DEVICE float Part(float x) const {
-    const float slope = alpha * Exp(x > 0.0f ? 0.0f : x);
-    return x > 0.0f ? 1.0f : slope;
-  }
   HT_HOST_DEVICE float operator()(float x, float grad) const {
-    return grad * Part(x);
+    const float slope = alpha * Exp(x > 0.0f ? 0.0f : x);
+    return grad * (x > 0.0f ? 1.0f : slope);
   }
+  struct Low {
+    float alpha;
+    HT_HOST_DEVICE float operator()(float x, float grad) const {
+      const float slope = alpha * LowExp(x);
+      return grad * (x > 0.0f ? 1.0f : slope);
+    }
+  };
 };
 
 // x / (1 + e^(-beta x)).
 struct SwishOp {
-  static constexpr bool kIsLong = true;
   float beta;
   HT_HOST_DEVICE float operator()(float x) const {
     return x / (1.0f + Exp(-(beta * x)));
   }
+  struct Low {
+    float beta;
+    HT_HOST_DEVICE float operator()(float x) const {
+      return x / (1.0f + LowExp(-(beta * x)));
+    }
+  };
 };
 struct SwishGradOp {
   float beta;
@@ -63,6 +78,17 @@ struct SwishGradOp {
     const float rest = scaled > 0.0f ? less : more;
     return grad * (sigmoid * (1.0f + scaled * rest));
   }
+  struct Low {
+    float beta;
+    // Slopes at a number and at its negative add up to 1.
+    HT_HOST_DEVICE float operator()(float x, float grad) const {
+      const float scaled = beta * x, magnitude = Abs(scaled);
+      const float e = LowExp(-magnitude);
+      const float more = 1.0f / (1.0f + e);
+      const float tail = e * more * Fma(-magnitude, more, 1.0f);
+      return grad * (scaled > 0.0f ? 1.0f - tail : tail);
+    }
+  };
 };
 
 struct HardSwishOp {
@@ -113,15 +139,18 @@ struct SoftplusOp {
   }
 };
 struct SoftplusGradOp {
-  static constexpr bool kIsLong = true;
   float beta, threshold;
-  HT_HOST_DEVICE float Part(float x) const {
-    const float scaled = beta * x;
-    return scaled > threshold ? 1.0f : Sigmoid(scaled);
-  }
   HT_HOST_DEVICE float operator()(float x, float grad) const {
-    return grad * Part(x);
+    const float scaled = beta * x;
+    return grad * (scaled > threshold ? 1.0f : Sigmoid(scaled));
   }
+  struct Low {
+    float beta, threshold;
+    HT_HOST_DEVICE float operator()(float x, float grad) const {
+      const float scaled = beta * x, slope = LowSigmoid(scaled);
+      return grad * (scaled > threshold ? 1.0f : slope);
+    }
+  };
 };
 
 // x * tanh(ln(1 + e^x)), or x * tanh(x) above the threshold: with e = e^x and
@@ -191,6 +220,18 @@ struct ErfGradOp {
     const float slope = Fma(power, bell.rest, power);
     return grad * (x == x ? slope : x);
   }
+  struct Low {
+    HT_HOST_DEVICE float operator()(float x, float grad) const {
+      constexpr float kShift = math_internal::kLiftedShift;
+      const float near = Abs(x) > 11.0f ? 11.0f : Abs(x);  // a NaN stays
+      const float scaled = -1.44269504f * near;
+      const float shifted = Fma(scaled, near, kShift);
+      const float r = Fma(scaled, near, kShift - shifted);
+      const float bell =
+          math_internal::PowerIn(shifted) * math_internal::LowPowerOfRest(r);
+      return grad * (kUnlift * 1.12837917f * bell);
+    }
+  };
 };
 
 }  // namespace functors

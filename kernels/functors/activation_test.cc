@@ -64,6 +64,53 @@ TEST(ActivationTest, EluIsAccurate) {
   EXPECT_LT(WorstUlps(SlopeOf(EluGradOp{1}), slope, -110, 99), 1.0);
 }
 
+// Units of f32, of which one of f16 has 2^13. The slopes of swish are 0 near
+// -1.28.
+TEST(ActivationTest, FormsOfSixteenBitsAreAccurate) {
+  const auto swish = [](double x) { return x * ExactSigmoid(x); };
+  EXPECT_LT(WorstUlps(SwishOp::Low{1}, swish, -87, 99), 0x1p7);
+  const auto swish_slope = [](double x) {
+    const double s = ExactSigmoid(x);
+    return s * (1 + x * (1 - s));
+  };
+  EXPECT_LT(WorstUlps(SlopeOf(SwishGradOp::Low{1}), swish_slope, -80, 99, 2e-6),
+            0x1p8);
+  const auto elu = [](double x) { return x > 0 ? x : std::expm1(x); };
+  EXPECT_LT(WorstUlps(EluOp::Low{1}, elu, -1e30f, 99), 0x1p8);
+  const auto elu_slope = [](double x) { return x > 0 ? 1 : std::exp(x); };
+  EXPECT_LT(WorstUlps(SlopeOf(EluGradOp::Low{1}), elu_slope, -103, 99), 0x1p7);
+  EXPECT_LT(
+      WorstUlps(SlopeOf(SoftplusGradOp::Low{1, 20}), ExactSigmoid, -87, 99),
+      0x1p7);
+  const auto bell = [](double x) {
+    return 2 / std::sqrt(M_PI) * std::exp(-x * x);
+  };
+  EXPECT_LT(WorstUlps(SlopeOf(ErfGradOp::Low()), bell, -5, 5), 0x1p8);
+  EXPECT_LT(WorstUlps(SlopeOf(ErfGradOp::Low()), bell, -9, 9), 0x1p10);
+}
+
+TEST(ActivationTest, FormsOfSixteenBitsKeepNaNsAndInfinities) {
+  const float nan = QuietNaN(), inf = Infinity();
+  EXPECT_TRUE(std::isnan(SwishOp::Low{1}(nan)));
+  EXPECT_TRUE(std::isnan(SwishGradOp::Low{1}(nan, 1)));
+  EXPECT_TRUE(std::isnan(EluOp::Low{1}(nan)));
+  EXPECT_TRUE(std::isnan(EluGradOp::Low{1}(nan, 1)));
+  EXPECT_TRUE(std::isnan((SoftplusGradOp::Low{1, 20}(nan, 1))));
+  EXPECT_TRUE(std::isnan(ErfGradOp::Low()(nan, 1)));
+  EXPECT_EQ(EluOp::Low{2}(-inf), -2);
+  EXPECT_EQ(EluOp::Low{2}(inf), inf);
+  EXPECT_EQ(EluGradOp::Low{2}(-inf, 3), 0);
+  EXPECT_EQ(EluGradOp::Low{2}(inf, 3), 3);
+  EXPECT_EQ(SwishOp::Low{1}(inf), inf);
+  EXPECT_EQ(SwishOp::Low{1}(-3e38f), 0);
+  EXPECT_EQ(SwishGradOp::Low{1}(3e38f, 3), 3);
+  EXPECT_EQ(SwishGradOp::Low{1}(-3e38f, 3), 0);
+  EXPECT_EQ((SoftplusGradOp::Low{1, 20}(-inf, 3)), 0);
+  EXPECT_EQ((SoftplusGradOp::Low{2, 3}(1.6f, 3)), 3);
+  EXPECT_EQ(ErfGradOp::Low()(inf, 3), 0);
+  EXPECT_EQ(ErfGradOp::Low()(-3e38f, 3), 0);
+}
+
 // A threshold other than the default, where both branches differ.
 TEST(ActivationTest, ThresholdsChooseTheBranch) {
   EXPECT_EQ((SoftplusOp{2, 3}(1.6f)), 1.6f);

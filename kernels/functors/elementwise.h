@@ -85,11 +85,18 @@ struct SigmoidOp {
     return 1.0f / (1.0f + NearExp(-x));
   }
   HT_HOST_DEVICE float operator()(float x) const { return Sigmoid(x); }
+  // For results of 16 bits.
+  struct Low {
+    HT_HOST_DEVICE float operator()(float x) const { return LowSigmoid(x); }
+  };
 };
 struct ExpOp {
   HT_HOST_DEVICE static bool IsNear(float x) { return Abs(x) <= 87.0f; }
   HT_HOST_DEVICE static float Near(float x) { return NearExp(x); }
   HT_HOST_DEVICE float operator()(float x) const { return Exp(x); }
+  struct Low {
+    HT_HOST_DEVICE float operator()(float x) const { return LowExp(x); }
+  };
 };
 struct LogOp {
   static constexpr bool kIsLong = true;

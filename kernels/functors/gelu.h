@@ -54,11 +54,7 @@ HT_HOST_DEVICE inline float LowTail(float a) {
   const float scaled = -0.72134752f * a;
   const float shifted = Fma(scaled, a, kShift);
   const float r = Fma(scaled, a, kShift - shifted);
-  float bell = 9.57010183e-3f;
-  bell = Fma(bell, r, 5.59178603e-2f);
-  bell = Fma(bell, r, 0.240247448f);
-  bell = Fma(bell, r, 0.693121815f);
-  bell = Fma(bell, r, 0.999999261f);
+  const float bell = math_internal::LowPowerOfRest(r);
   return a * math_internal::PowerIn(shifted) * p * bell / q;
 }
 

@@ -98,6 +98,14 @@ HT_HOST_DEVICE inline Power PowerOf(float shifted) {
   const uint32_t low = static_cast<uint32_t>(exponent - first + 127) << 23;
   return {FromBits(high), FromBits(low)};
 }
+// 2^r for |r| of at most 1/2, of 16-bit results: minimax, error 2^-18.5.
+HT_HOST_DEVICE inline float LowPowerOfRest(float r) {
+  float p = 9.57010183e-3f;
+  p = Fma(p, r, 5.59178603e-2f);
+  p = Fma(p, r, 0.240247448f);
+  p = Fma(p, r, 0.693121815f);
+  return Fma(p, r, 0.999999261f);
+}
 // e^r * 2^(n + 64) and 2^-64, where kLiftedShift has made n.
 HT_HOST_DEVICE inline ScaledExp LiftedExp(float r, float shifted) {
   const float power = PowerIn(shifted);
@@ -137,6 +145,43 @@ HT_HOST_DEVICE inline float NearExp(float x) {
   const float r = math_internal::Rest(x, shifted, kShift);
   const float power = math_internal::PowerIn(shifted);
   return Fma(power, math_internal::Expm1OfRest(r), power);
+}
+
+// Those of results of 16 bits, of which half a unit is 2^-12 and more: fewer
+// steps, shorter chains of them.
+
+// e^x, error 2^-17: as a square, so that one factor 2^n does at both ends of
+// the range. What is outside is chosen last: the chain is shorter.
+HT_HOST_DEVICE inline float LowExp(float x) {
+  constexpr float kShift = math_internal::kPowerShift;
+  constexpr float kHalf = 0.72134752f;  // log2(e) / 2
+  const float shifted = Fma(x, kHalf, kShift);
+  const float r = Fma(x, kHalf, kShift - shifted);
+  const float made =
+      math_internal::PowerIn(shifted) * math_internal::LowPowerOfRest(r);
+  const float low = x < -104.0f ? 0.0f : made;
+  const float root = x > 89.0f ? Infinity() : low;
+  return root * root;
+}
+
+// e^x - 1 for x of at most 0, also where that is nearly x: error 2^-15. Above
+// anything.
+HT_HOST_DEVICE inline float LowExpm1(float x) {
+  constexpr float kShift = math_internal::kPowerShift, kLog2e = 1.44269504f;
+  const float near = x < -20.0f ? -20.0f : x;  // a NaN stays
+  const float shifted = Fma(near, kLog2e, kShift);
+  const float r = Fma(near, kLog2e, kShift - shifted);
+  // (2^r - 1) / r, minimax, error 2^-16.
+  float p = 9.61810561e-3f;
+  p = Fma(p, r, 5.58372931e-2f);
+  p = Fma(p, r, 0.240232516f);
+  p = Fma(p, r, 0.69313686f);
+  const float power = math_internal::PowerIn(shifted);
+  return Fma(power, p * r, power - 1.0f);
+}
+
+HT_HOST_DEVICE inline float LowSigmoid(float x) {
+  return 1.0f / (1.0f + LowExp(-x));
 }
 
 // e^(x + low) for a low of less than 1, before its small factor: what else is

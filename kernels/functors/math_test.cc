@@ -45,6 +45,25 @@ TEST(MathTest, Log1pIsAccurate) {
             2.0);
 }
 
+// Beside half a unit of f16, 2^-12 of a number.
+TEST(MathTest, FormsOfSixteenBitsAreAccurate) {
+  const auto exp = [](double x) { return std::exp(x); };
+  EXPECT_LT(WorstUlps(LowExp, exp, -103, 100), 0x1p7);
+  EXPECT_LT(WorstUlps(
+                LowExpm1, [](double x) { return std::expm1(x); }, -1e30f, 0),
+            0x1p8);
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  EXPECT_LT(WorstUlps(LowSigmoid, sigmoid, -87, 99), 0x1p7);
+  for (float x : {-105.0f, -1e30f, -Infinity()}) EXPECT_EQ(LowExp(x), 0);
+  for (float x : {90.0f, 1e30f, Infinity()}) EXPECT_EQ(LowExp(x), Infinity());
+  EXPECT_EQ(LowExpm1(-Infinity()), -1);
+  EXPECT_EQ(LowSigmoid(-Infinity()), 0);
+  EXPECT_EQ(LowSigmoid(Infinity()), 1);
+  for (const auto f : {LowExp, LowExpm1, LowSigmoid}) {
+    EXPECT_TRUE(std::isnan(f(QuietNaN())));
+  }
+}
+
 TEST(MathTest, ExpOfSquareIsAccurate) {
   const auto bell = [](float x) {
     const SplitExp exp = ExpOfSquare(-0.5f, x);
