@@ -12,14 +12,16 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/shape.h"
+#include "kernels/cpu/streamed_output.h"
 #include "kernels/cpu/transpose.h"
 
 namespace halftone {
 namespace kernels {
 namespace {
 
-// Rows that are taken at once: what is read of a column is whole cache lines.
-constexpr int64_t kStrip = 32;
+// Rows that are taken at once: two cache lines are read of a column.
+template <typename T>
+inline constexpr int64_t kStrip = 128 / sizeof(T);
 // Rows and columns of a block.
 constexpr int64_t kBlock = kTransposed;
 
@@ -74,7 +76,7 @@ void TransposeThin(const T* in, T* out, const Matrix& m, int64_t rows) {
   }
 }
 
-// `rows` rows, at most kStrip of them; some elements of the last blocks once
+// `rows` rows, at most kStrip<T>; some elements of the last blocks once
 // more.
 template <typename T>
 void TransposeStrip(const T* in, T* out, const Matrix& m, int64_t rows) {
@@ -94,7 +96,7 @@ void TransposeStrip(const T* in, T* out, const Matrix& m, int64_t rows) {
 }
 
 struct TransposeKernel {
-  int size;  // of an element
+  DType dtype;
   int64_t elements;
   bool copies_rows;  // the innermost dim stays
   bool same_order;   // nothing moves
@@ -105,6 +107,7 @@ struct TransposeKernel {
     if (elements == 0) return;
     const void* in = buffers.inputs[0];
     void* out = buffers.outputs[0];
+    const int64_t size = SizeOf(dtype);
     if (same_order) {
       return CopyBytes(in, out, elements * size, stream.threads());
     }
@@ -125,9 +128,13 @@ struct TransposeKernel {
   void Run(const void* in_data, void* out_data, int threads) const {
     const T* in = static_cast<const T*>(in_data);
     T* out = static_cast<T*>(out_data);
-    const int64_t strips = (matrix.rows + kStrip - 1) / kStrip;
+    // Rows that lie side by side in the output make parts that can be streamed.
+    const bool is_dense = matrix.out_stride == matrix.columns;
+    const StreamedOutput output(out, dtype, elements, !is_dense);
+    const int64_t strips = (matrix.rows + kStrip<T> - 1) / kStrip<T>;
     const int64_t tasks = loops.count * strips;
-    const int64_t bytes = elements * size / tasks + 1;
+    const int64_t bytes =
+        elements * static_cast<int64_t>(sizeof(T)) / tasks + 1;
     const int64_t grain = std::max<int64_t>(1, kCopyGrain / bytes);
     ParallelFor(threads, tasks, grain, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
@@ -137,10 +144,15 @@ struct TransposeKernel {
           memcpy(out + to, in + from, matrix.columns * sizeof(T));
           continue;
         }
-        const int64_t row = task % strips * kStrip;
-        TransposeStrip(in + from + row, out + to + row * matrix.out_stride,
-                       matrix, std::min(kStrip, matrix.rows - row));
+        const int64_t row = task % strips * kStrip<T>;
+        const int64_t rows = std::min(kStrip<T>, matrix.rows - row);
+        output.WritePart(to + row * matrix.out_stride, rows * matrix.columns,
+                         [&](void* made) {
+                           TransposeStrip(in + from + row,
+                                          static_cast<T*>(made), matrix, rows);
+                         });
       }
+      FinishStores();
     });
   }
 };
@@ -157,7 +169,7 @@ Extents OutStrides(const Nest& nest) {
 // `strides`: of the input, per dim of the output.
 TransposeKernel Permute(const TensorDesc& out, const Extents& strides) {
   const Nest nest = MakeNest(out, strides);
-  TransposeKernel kernel{SizeOf(out.dtype), out.elements(),     false,
+  TransposeKernel kernel{out.dtype,         out.elements(),     false,
                          nest.contiguous(), Matrix{1, 1, 1, 1}, Loops()};
   if (kernel.same_order || kernel.elements == 0) return kernel;
   const Extents out_strides = OutStrides(nest);
