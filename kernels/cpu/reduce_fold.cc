@@ -35,18 +35,39 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Fold(functors::ProductOf, const V& x,
                                               V* to) {
   *to *= x;
 }
+// Compilers compare vectors of AVX-512 element by element. Of the instruction
+// the second operand stays where one is a NaN.
+#ifdef HT_ISA_X86
+#define HT_FOLD(instruction)                        \
+  if constexpr (sizeof(V) == 64) {                  \
+    V made;                                         \
+    uint16_t nan;                                   \
+    asm(instruction                                 \
+        " %3, %2, %0\n\tvcmpunordps %2, %2, %1\n\t" \
+        "vmovaps %2, %0%{%1%}"                      \
+        : "=&v"(made), "=&Yk"(nan)                  \
+        : "v"(*to), "v"(x));                        \
+    *to = made;                                     \
+    return;                                         \
+  }
+#else
+#define HT_FOLD(instruction)
+#endif
 template <typename V>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Fold(functors::GreaterOf, const V& x,
                                               V* to) {
+  HT_FOLD("vmaxps")
   const V greater = *to > x ? *to : x;
   *to = *to != *to ? *to : greater;
 }
 template <typename V>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Fold(functors::LesserOf, const V& x,
                                               V* to) {
+  HT_FOLD("vminps")
   const V lesser = *to < x ? *to : x;
   *to = *to != *to ? *to : lesser;
 }
+#undef HT_FOLD
 
 template <typename F>
 constexpr bool kAdds = std::is_same<F, functors::AddOp>::value;
@@ -182,9 +203,7 @@ template <typename F, typename Map, typename T>
 void FoldRowsOf(const Map map, const T* x, int64_t rows, int64_t n,
                 float* results) {
   ForIsa([=](auto isa) {
-    constexpr Isa kIsa = decltype(isa)::value;
-    // Wider ones are compared element by element.
-    using Low = std::conditional_t<kCompares<F>, Eight<kIsa>, LowVector<kIsa>>;
+    using Low = LowVector<decltype(isa)::value>;
     const int64_t whole = n / Low::kSize * Low::kSize;
     Vector folded[kVector], made;
     for (int64_t r = 0; r < rows; r += kVector) {
@@ -216,15 +235,18 @@ template <typename Low, typename F, int kRows, typename Map, typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddRows(const Map& map, const T* x,
                                                  int64_t stride, float* into,
                                                  int64_t n) {
+  using V = WideVector<Low::kSize>;
   int64_t i = 0;
-  for (; i + kVector <= n; i += kVector) {
-    Vector sum = VectorAt(into + i), v;
+  for (; i + Low::kSize <= n; i += Low::kSize) {
+    V* const sums = reinterpret_cast<V*>(into + i);
+    V sum = *sums, v;
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
+      __builtin_prefetch(x + (r + kRows) * stride + i);  // the next ones
       Read<Low>(map, x + r * stride + i, &v);
       Fold(F(), v, &sum);
     }
-    VectorAt(into + i) = sum;
+    *sums = sum;
   }
 #pragma GCC unroll 1
   for (; i < n; ++i) {
@@ -240,7 +262,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddRows(const Map& map, const T* x,
 template <typename F, typename Map, typename T>
 void AddRowsOf(const Map map, const T* x, int64_t stride, int64_t rows,
                float* into, int64_t n) {
-  ForEights([=](auto isa) {
+  ForIsa([=](auto isa) {
     using Low = LowVector<decltype(isa)::value>;
     int64_t r = 0;
     for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) {

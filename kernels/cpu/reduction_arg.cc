@@ -15,6 +15,7 @@
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/reduction.h"
 #include "kernels/cpu/transpose.h"
+#include "kernels/cpu/wide_vector.h"
 #include "kernels/functors/reduction.h"
 
 namespace halftone {
@@ -291,15 +292,15 @@ constexpr int64_t kColumns = 2048, kLeastColumns = 256;
 // Rows that are seen in one pass over the best.
 constexpr int kRowsAtOnce = 4;
 
-// kRows rows, the first of which is `place`.
+// The whole vectors of kRows rows, the first of which is `place`.
 template <typename Low, typename F, int kRows, typename T>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SeeRows(const T* x, int64_t stride,
-                                                 int32_t place, int64_t columns,
-                                                 float* best, int32_t* places) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SeeEights(const T* x, int64_t stride,
+                                                   int32_t place,
+                                                   int64_t columns, float* best,
+                                                   int32_t* places) {
   using Places =
       int32_t __attribute__((vector_size(32), aligned(4), may_alias));
-  int64_t i = 0;
-  for (; i + kVector <= columns; i += kVector) {
+  for (int64_t i = 0; i + kVector <= columns; i += kVector) {
     Places* at = reinterpret_cast<Places*>(places + i);
     Lanes lanes = {VectorAt(best + i), *at};
 #pragma GCC unroll 4
@@ -308,6 +309,69 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SeeRows(const T* x, int64_t stride,
     }
     VectorAt(best + i) = lanes.best;
     *at = lanes.place;
+  }
+}
+
+#ifdef HT_ISA_X86
+// `place` and `value` where that precedes the best: Preceding and TakeBetter of
+// vectors of AVX-512, which compilers compare element by element.
+template <typename F, typename V, typename Places>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TakePreceding(const V& value,
+                                                       const Places& place,
+                                                       V* best,
+                                                       Places* places) {
+  uint16_t better;
+#define HT_TAKE(not_behind)                        \
+  asm("vcmpordps %1, %1, %0\n\t" not_behind        \
+      " %1, %3, %0%{%0%}\n\t"                      \
+      "vmovaps %3, %1%{%0%}\n\t"                   \
+      "vmovdqa32 %4, %2%{%0%}"                     \
+      : "=&Yk"(better), "+v"(*best), "+v"(*places) \
+      : "v"(value), "v"(place))
+  if constexpr (std::is_same<F, functors::GreaterOf>::value) {
+    HT_TAKE("vcmpnleps");
+  } else {
+    HT_TAKE("vcmpngeps");
+  }
+#undef HT_TAKE
+}
+
+// SeeEights of vectors of AVX-512.
+template <typename Low, typename F, int kRows, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SeeWides(const T* x, int64_t stride,
+                                                  int32_t place,
+                                                  int64_t columns, float* best,
+                                                  int32_t* places) {
+  using V = WideVector<16>;
+  using Places =
+      int32_t __attribute__((vector_size(64), aligned(4), may_alias));
+  for (int64_t i = 0; i + Low::kSize <= columns; i += Low::kSize) {
+    V* const best_at = reinterpret_cast<V*>(best + i);
+    Places* const at = reinterpret_cast<Places*>(places + i);
+    V most = *best_at, value;
+    Places where = *at;
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      __builtin_prefetch(x + (r + kRows) * stride + i);  // the next ones
+      ReadVector<Low>(x + r * stride + i, &value);
+      TakePreceding<F>(value, Places{} + (place + r), &most, &where);
+    }
+    *best_at = most;
+    *at = where;
+  }
+}
+#endif
+
+// kRows rows, the first of which is `place`.
+template <typename Low, typename F, int kRows, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SeeRows(const T* x, int64_t stride,
+                                                 int32_t place, int64_t columns,
+                                                 float* best, int32_t* places) {
+  int64_t i = columns / Low::kSize * Low::kSize;
+  if constexpr (Low::kSize == kVector) {
+    SeeEights<Low, F, kRows>(x, stride, place, columns, best, places);
+  } else {
+    SeeWides<Low, F, kRows>(x, stride, place, columns, best, places);
   }
 #pragma GCC unroll 1
   for (; i < columns; ++i) {
@@ -327,7 +391,7 @@ void ExtremesOfColumns(const T* x, int64_t length, int64_t stride,
   ToFloat(x, best, columns);
   std::fill_n(places, columns, 0);
   ForIsa([=, best = &best[0]](auto isa) {
-    using Low = Eight<decltype(isa)::value>;
+    using Low = LowVector<decltype(isa)::value>;
     int64_t r = 1;
     for (; r + kRowsAtOnce <= length; r += kRowsAtOnce) {
       SeeRows<Low, F, kRowsAtOnce>(x + r * stride, stride,

@@ -12,7 +12,9 @@
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/reduction.h"
+#include "kernels/cpu/streamed_output.h"
 #include "kernels/cpu/transpose.h"
+#include "kernels/cpu/wide_vector.h"
 #include "kernels/functors/cast.h"
 
 namespace halftone {
@@ -31,23 +33,26 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ScanRows(const T* x, int64_t stride,
                                                   int64_t columns,
                                                   bool exclusive, float* sums,
                                                   T* out) {
+  using V = WideVector<Low::kSize>;
   int64_t i = 0;
-  for (; i + kVector <= columns; i += kVector) {
-    Vector sum = VectorAt(sums + i), v;
+  for (; i + Low::kSize <= columns; i += Low::kSize) {
+    V* const sums_at = reinterpret_cast<V*>(sums + i);
+    V sum = *sums_at, v;
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       const int64_t at = r * stride + i;
+      __builtin_prefetch(x + kRows * stride + at);  // the next ones
       ReadVector<Low>(x + at, &v);
-      const Vector next = sum + v;
+      const V next = sum + v;
       v = exclusive ? sum : next;
       if constexpr (std::is_same<T, float>::value) {
-        VectorAt(out + at) = v;  // as above
+        *reinterpret_cast<V*>(out + at) = v;  // Store goes by halves
       } else {
         Low::Store(reinterpret_cast<const float*>(&v), out + at);
       }
       sum = next;
     }
-    VectorAt(sums + i) = sum;
+    *sums_at = sum;
   }
 #pragma GCC unroll 1
   for (; i < columns; ++i) {
@@ -100,6 +105,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ScanEightRows(
 template <typename T>
 struct ScanKernel {
   using Sum = decltype(functors::Widen(T()));
+  DType dtype;
   AlongAxis along;
   bool exclusive, reverse;
 
@@ -114,12 +120,11 @@ struct ScanKernel {
     const int64_t tasks = (along.inner + width - 1) / width;
     const int64_t grain =
         std::max<int64_t>(1, kMapGrain / (along.length * width));
+    const StreamedOutput output = StreamedOutput::Of(
+        buffers, 0, dtype, along.outer * along.length * along.inner);
     ParallelFor(stream.threads(), along.outer * tasks, grain,
                 [&](int64_t begin, int64_t end) {
-                  if (along.inner == 1) {
-                    return Rows(x + begin * along.length,
-                                out + begin * along.length, end - begin);
-                  }
+                  if (along.inner == 1) return Rows(x, output, begin, end);
                   for (int64_t task = begin; task < end; ++task) {
                     const int64_t column = task % tasks * width;
                     const int64_t at =
@@ -131,24 +136,27 @@ struct ScanKernel {
   }
 
  private:
-  void Rows(const T* x, T* out, int64_t rows) const {
+  void Rows(const T* x, const StreamedOutput& output, int64_t first,
+            int64_t end) const {
     const int64_t length = along.length;
+    // Whole rows, a block of them at a time.
+    const int64_t group = std::max<int64_t>(1, kConvertBlock / length);
+    for (int64_t row = first; row < end; row += group) {
+      const int64_t n = std::min(group, end - row), at = row * length;
+      output.WritePart(at, n * length, [&](void* to) {
+        RowsOfBlock(x + at, n, static_cast<T*>(to));
+      });
+    }
+    FinishStores();
+  }
+  void RowsOfBlock(const T* x, int64_t rows, T* out) const {
     if constexpr (functors::IsStorageFloat<T>::value) {
-      if (length > kConvertBlock) {
-        for (int64_t r = 0; r < rows; ++r) {
-          LongLowRow(x + r * length, out + r * length);
-        }
-        return;
-      }
-      // Whole rows as f32, a block at a time.
+      const int64_t elements = rows * along.length;
+      if (elements > kConvertBlock) return LongLowRow(x, out);
       alignas(64) float block[kConvertBlock];
-      const int64_t group = kConvertBlock / length;
-      for (int64_t row = 0; row < rows; row += group) {
-        const int64_t n = std::min(group, rows - row);
-        ToFloat(x + row * length, block, n * length);
-        ScanAll(block, n, block);
-        FromFloat(block, out + row * length, n * length);
-      }
+      ToFloat(x, block, elements);
+      ScanAll(block, rows, block);
+      FromFloat(block, out, elements);
     } else {
       ScanAll(x, rows, out);
     }
@@ -200,7 +208,7 @@ struct ScanKernel {
     if constexpr (std::is_same<Sum, float>::value) {
       ForIsa([=, length = along.length, without = exclusive,
               sums = &sums[0]](auto isa) {
-        using Low = Eight<decltype(isa)::value>;
+        using Low = LowVector<decltype(isa)::value>;
         int64_t k = 0;
         for (; k + kRowsAtOnce <= length; k += kRowsAtOnce) {
           ScanRows<Low, kRowsAtOnce>(x + k * step, step, columns, without, sums,
@@ -240,7 +248,8 @@ Candidate MakeScan() {
     std::function<void(const Buffers&, runtime::Stream&)> run;
     DispatchType(Numbers(), op.Input("X").dtype, [&](auto tag) {
       run = ScanKernel<typename decltype(tag)::type>{
-          AlongAxisOf(op), op.Bool("exclusive"), op.Bool("reverse")};
+          op.Input("X").dtype, AlongAxisOf(op), op.Bool("exclusive"),
+          op.Bool("reverse")};
     });
     return run;
   });

@@ -72,8 +72,15 @@ struct NotZeroOp {
     return x != 0.0f ? 1.0f : 0.0f;
   }
 };
+// Near, IsNear: see PowOp.
 struct AbsPowerOp {
   float order;
+  HT_HOST_DEVICE bool IsNear(float x) const {
+    return power_internal::IsNear(Abs(x), order);
+  }
+  HT_HOST_DEVICE float Near(float x) const {
+    return power_internal::InDouble::Near(Abs(x), order);
+  }
   HT_HOST_DEVICE float operator()(float x) const { return Pow(Abs(x), order); }
 };
 
