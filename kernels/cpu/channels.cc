@@ -125,18 +125,22 @@ void Channels::CombineMoments(const float* partial, float* mean,
 
 namespace channels_internal {
 
-void FirstRow(const float* x, int64_t channels, int64_t inner, float* shift) {
+void FirstMeans(DType dtype, const void* x, int64_t at, int64_t channels,
+                int64_t inner, float* shift) {
+  constexpr int64_t kFirst = 64;  // near the mean, as far as deviations go
+  alignas(64) float buffer[kConvertBlock];
   if (inner == 1) {
-    std::copy_n(x, channels, shift);
+    std::copy_n(LoadBlock(dtype, x, at, channels, buffer), channels, shift);
     return;
   }
-  ForIsa([=] {
-    for (int64_t c = 0; c < channels; ++c) {
-      const float* xc = x + c * inner;
-      shift[c] = SumOf(inner, [=](int64_t i) { return xc[i]; }) /
-                 static_cast<float>(inner);
-    }
-  });
+  const int64_t n = std::min(inner, kFirst);
+  for (int64_t c = 0; c < channels; ++c) {
+    const float* const first = LoadBlock(dtype, x, at + c * inner, n, buffer);
+    ForIsa([=] {
+      shift[c] =
+          SumOf(n, [=](int64_t i) { return first[i]; }) / static_cast<float>(n);
+    });
+  }
 }
 
 void ToMoments(int64_t channels, int64_t count, float* first, float* second) {

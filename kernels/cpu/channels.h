@@ -293,8 +293,10 @@ int64_t MapLowRow(DType dtype, const void* x, const void* y, int64_t at,
       dtype, [f](float v) { return f(v, v); }, at, n, to, x);
 }
 
-// A shift for each channel: the mean of its part of a tile's first row.
-void FirstRow(const float* x, int64_t channels, int64_t inner, float* shift);
+// A shift for each channel, `inner` elements from element `at` on: the mean of
+// the first of them.
+void FirstMeans(DType dtype, const void* x, int64_t at, int64_t channels,
+                int64_t inner, float* shift);
 
 // Sums about a shift become the mean less that shift and the sum of squared
 // deviations, in place.
@@ -314,11 +316,9 @@ void Channels::ReduceChunk(DType dtype, absl::Span<const Summed> summed,
     std::fill_n(first, n, 0.0f);
     std::fill_n(first + plane, n, 0.0f);
     if (of.shift != nullptr) continue;
-    alignas(64) float buffer[kConvertBlock];
-    const int64_t inner = std::min(tile_inner_, inner_);
     const int64_t at = (first_row * channels_ + channel) * inner_;
-    channels_internal::FirstRow(LoadBlock(dtype, of.x, at, n * inner, buffer),
-                                n, inner, first + 2 * plane);
+    channels_internal::FirstMeans(dtype, of.x, at, n, inner_,
+                                  first + 2 * plane);
   }
   const bool is_lanes = inner_ == 1 && n % kLaneChannels == 0;
   const int64_t rows = is_lanes && !Y::kTakesBlocks
@@ -353,6 +353,20 @@ void Channels::ReduceTile(DType dtype, absl::Span<const Summed> summed,
   alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
   const int64_t plane = this->plane();
   const float* ys = nullptr;
+  // Pieces of rows lie apart: who reads floats where they are waits at each.
+  // The next row's come near first. (In a lambda, which does nothing else, GCC
+  // drops it.)
+  if (dtype == DType::kF32) {
+    const int64_t next = tile.at + channels_ * inner_, n = tile.elements();
+    for (const Summed& of : summed) {
+      channels_internal::Fetch(static_cast<const float*>(of.x) + next, n);
+    }
+    if constexpr (std::is_same_v<Y, Loaded>) {
+      if (y.y != nullptr) {
+        channels_internal::Fetch(static_cast<const float*>(y.y) + next, n);
+      }
+    }
+  }
   for (const Summed& of : summed) {
     float* const first = of.partial + chunk * channels_ + tile.channel;
     const float* xs =
