@@ -54,8 +54,16 @@ template <typename T>
 void NarrowVectors(const float* from, T* to, int64_t n, Isa isa) {
   ForIsa(isa, [=](auto tag) {
     using Low = LowVector<decltype(tag)::value>;
-    ConvertVectors<Low::kSize>(from, to, n,
-                               [](const float* x, T* y) { Low::Store(x, y); });
+    constexpr int kSize = Low::kSize;
+    if constexpr (tag == Isa::kAvx512) {
+      if (n >= 2 * kSize) {
+        return ConvertVectors<2 * kSize>(from, to, n, [](const float* x, T* y) {
+          Low::StoreTwo(x, x + kSize, y);
+        });
+      }
+    }
+    ConvertVectors<kSize>(from, to, n,
+                          [](const float* x, T* y) { Low::Store(x, y); });
   });
 }
 
