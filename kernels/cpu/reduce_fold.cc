@@ -1,6 +1,7 @@
 // What a Reduction does to elements: read as they are stored, a vector at a
 // time, and folded in registers. Neighbours go to 32 lanes, then a tree, as in
 // sums.h.
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 

@@ -1,6 +1,7 @@
 // Where the extremes of rows lie: the best so far and its place, of each lane
 // of a row that lies side by side in memory, else of each column.
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <type_traits>
 
@@ -312,7 +313,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SeeEights(const T* x, int64_t stride,
   }
 }
 
-#ifdef HT_ISA_X86
 // `place` and `value` where that precedes the best: Preceding and TakeBetter of
 // vectors of AVX-512, which compilers compare element by element.
 template <typename F, typename V, typename Places>
@@ -320,6 +320,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TakePreceding(const V& value,
                                                        const Places& place,
                                                        V* best,
                                                        Places* places) {
+#ifdef HT_ISA_X86
   uint16_t better;
 #define HT_TAKE(not_behind)                        \
   asm("vcmpordps %1, %1, %0\n\t" not_behind        \
@@ -334,6 +335,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TakePreceding(const V& value,
     HT_TAKE("vcmpngeps");
   }
 #undef HT_TAKE
+#endif
 }
 
 // SeeEights of vectors of AVX-512.
@@ -360,7 +362,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SeeWides(const T* x, int64_t stride,
     *at = where;
   }
 }
-#endif
 
 // kRows rows, the first of which is `place`.
 template <typename Low, typename F, int kRows, typename T>

@@ -19,9 +19,9 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// Rows that are taken at once: two cache lines are read of a column.
-template <typename T>
-inline constexpr int64_t kStrip = 128 / sizeof(T);
+// Bytes that are read of a column at once, and that are made at once where
+// rows are short, at least.
+constexpr int64_t kColumnBytes = 128, kMadeBytes = 2048;
 // Rows and columns of a block.
 constexpr int64_t kBlock = kTransposed;
 
@@ -76,8 +76,7 @@ void TransposeThin(const T* in, T* out, const Matrix& m, int64_t rows) {
   }
 }
 
-// `rows` rows, at most kStrip<T>; some elements of the last blocks once
-// more.
+// `rows` rows; some elements of the last blocks once more.
 template <typename T>
 void TransposeStrip(const T* in, T* out, const Matrix& m, int64_t rows) {
   if (std::min(rows, m.columns) < kBlock) {
@@ -131,10 +130,13 @@ struct TransposeKernel {
     // Rows that lie side by side in the output make parts that can be streamed.
     const bool is_dense = matrix.out_stride == matrix.columns;
     const StreamedOutput output(out, dtype, elements, !is_dense);
-    const int64_t strips = (matrix.rows + kStrip<T> - 1) / kStrip<T>;
+    constexpr int64_t kSize = sizeof(T);
+    const int64_t made_rows = kMadeBytes / kSize / matrix.columns;
+    const int64_t strip = std::max(kColumnBytes / kSize,
+                                   is_dense ? made_rows / kBlock * kBlock : 0);
+    const int64_t strips = (matrix.rows + strip - 1) / strip;
     const int64_t tasks = loops.count * strips;
-    const int64_t bytes =
-        elements * static_cast<int64_t>(sizeof(T)) / tasks + 1;
+    const int64_t bytes = elements * kSize / tasks + 1;
     const int64_t grain = std::max<int64_t>(1, kCopyGrain / bytes);
     ParallelFor(threads, tasks, grain, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
@@ -144,8 +146,8 @@ struct TransposeKernel {
           memcpy(out + to, in + from, matrix.columns * sizeof(T));
           continue;
         }
-        const int64_t row = task % strips * kStrip<T>;
-        const int64_t rows = std::min(kStrip<T>, matrix.rows - row);
+        const int64_t row = task % strips * strip;
+        const int64_t rows = std::min(strip, matrix.rows - row);
         output.WritePart(to + row * matrix.out_stride, rows * matrix.columns,
                          [&](void* made) {
                            TransposeStrip(in + from + row,
