@@ -27,7 +27,9 @@ double WorstUlps(F f, Exact exact, float low, float high, double absolute = 0,
     if (found == rounded) continue;
     if (!IsFinite(rounded) || !IsFinite(found)) return 1e9;
     const double ulp =
-        std::max(0x1p-149, std::ldexp(1.0, std::ilogb(rounded) - 23));
+        rounded == 0
+            ? 0x1p-149
+            : std::max(0x1p-149, std::ldexp(1.0, std::ilogb(rounded) - 23));
     const double error =
         std::fabs(static_cast<double>(found) - expected) - absolute;
     worst = std::max(worst, error / ulp);
