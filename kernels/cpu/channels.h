@@ -151,9 +151,10 @@ class Channels {
   template <typename F, typename Y>
   void ReduceChunk(DType dtype, absl::Span<const Summed> summed, const Y& y,
                    int64_t chunk, int64_t channel) const;
+  // `next`: where the next tile begins, unless this one is the last.
   template <typename F, typename Y>
   void ReduceTile(DType dtype, absl::Span<const Summed> summed, const Y& y,
-                  const Tile& tile, int64_t chunk) const;
+                  const Tile& tile, int64_t next, int64_t chunk) const;
   template <typename F, typename T, typename Y>
   void ReduceLanes(absl::Span<const Summed> summed, const Y& y,
                    const Tile& tile, int64_t chunk) const;
@@ -335,7 +336,10 @@ void Channels::ReduceChunk(DType dtype, absl::Span<const Summed> summed,
           ReduceLanes<F, T>(summed, y, tile, chunk);
         });
       } else {
-        ReduceTile<F>(dtype, summed, y, tile, chunk);
+        const int64_t next = i + tile_inner_ < inner_
+                                 ? tile.at + tile_inner_
+                                 : tile.at - i + tile.rows * channels_ * inner_;
+        ReduceTile<F>(dtype, summed, y, tile, next, chunk);
       }
     }
   }
@@ -349,21 +353,22 @@ void Channels::ReduceChunk(DType dtype, absl::Span<const Summed> summed,
 
 template <typename F, typename Y>
 void Channels::ReduceTile(DType dtype, absl::Span<const Summed> summed,
-                          const Y& y, const Tile& tile, int64_t chunk) const {
+                          const Y& y, const Tile& tile, int64_t next,
+                          int64_t chunk) const {
   alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
   const int64_t plane = this->plane();
   const float* ys = nullptr;
-  // Pieces of rows lie apart: who reads floats where they are waits at each.
-  // The next row's come near first. (In a lambda, which does nothing else, GCC
-  // drops it.)
+  // Who reads floats where they are waits at each piece of memory: the next
+  // one comes near first. (In a lambda, which does nothing else, GCC drops it.)
   if (dtype == DType::kF32) {
-    const int64_t next = tile.at + channels_ * inner_, n = tile.elements();
     for (const Summed& of : summed) {
-      channels_internal::Fetch(static_cast<const float*>(of.x) + next, n);
+      channels_internal::Fetch(static_cast<const float*>(of.x) + next,
+                               tile.elements());
     }
     if constexpr (std::is_same_v<Y, Loaded>) {
       if (y.y != nullptr) {
-        channels_internal::Fetch(static_cast<const float*>(y.y) + next, n);
+        channels_internal::Fetch(static_cast<const float*>(y.y) + next,
+                                 tile.elements());
       }
     }
   }

@@ -36,39 +36,44 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Fold(functors::ProductOf, const V& x,
                                               V* to) {
   *to *= x;
 }
-// Compilers compare vectors of AVX-512 element by element. Of the instruction
-// the second operand stays where one is a NaN.
+// Fold of an extreme of vectors of AVX-512, which compilers compare element by
+// element. Where one is a NaN the instruction gives x.
+template <typename F, typename V>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void FoldWide(const V& x, V* to) {
 #ifdef HT_ISA_X86
-#define HT_FOLD(instruction)                        \
-  if constexpr (sizeof(V) == 64) {                  \
-    V made;                                         \
-    uint16_t nan;                                   \
-    asm(instruction                                 \
-        " %3, %2, %0\n\tvcmpunordps %2, %2, %1\n\t" \
-        "vmovaps %2, %0%{%1%}"                      \
-        : "=&v"(made), "=&Yk"(nan)                  \
-        : "v"(*to), "v"(x));                        \
-    *to = made;                                     \
-    return;                                         \
+  V made;
+  if constexpr (std::is_same<F, functors::GreaterOf>::value) {
+    asm("vmaxps %2, %1, %0" : "=v"(made) : "v"(*to), "v"(x));
+  } else {
+    asm("vminps %2, %1, %0" : "=v"(made) : "v"(*to), "v"(x));
   }
-#else
-#define HT_FOLD(instruction)
+  uint16_t nan;
+  asm("vcmpunordps %2, %2, %1\n\tvmovaps %2, %0%{%1%}"
+      : "+v"(made), "=&Yk"(nan)
+      : "v"(*to));
+  *to = made;
 #endif
+}
 template <typename V>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Fold(functors::GreaterOf, const V& x,
                                               V* to) {
-  HT_FOLD("vmaxps")
-  const V greater = *to > x ? *to : x;
-  *to = *to != *to ? *to : greater;
+  if constexpr (sizeof(V) == 64) {
+    FoldWide<functors::GreaterOf>(x, to);
+  } else {
+    const V greater = *to > x ? *to : x;
+    *to = *to != *to ? *to : greater;
+  }
 }
 template <typename V>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Fold(functors::LesserOf, const V& x,
                                               V* to) {
-  HT_FOLD("vminps")
-  const V lesser = *to < x ? *to : x;
-  *to = *to != *to ? *to : lesser;
+  if constexpr (sizeof(V) == 64) {
+    FoldWide<functors::LesserOf>(x, to);
+  } else {
+    const V lesser = *to < x ? *to : x;
+    *to = *to != *to ? *to : lesser;
+  }
 }
-#undef HT_FOLD
 
 template <typename F>
 constexpr bool kAdds = std::is_same<F, functors::AddOp>::value;

@@ -322,19 +322,17 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TakePreceding(const V& value,
                                                        Places* places) {
 #ifdef HT_ISA_X86
   uint16_t better;
-#define HT_TAKE(not_behind)                        \
-  asm("vcmpordps %1, %1, %0\n\t" not_behind        \
-      " %1, %3, %0%{%0%}\n\t"                      \
-      "vmovaps %3, %1%{%0%}\n\t"                   \
-      "vmovdqa32 %4, %2%{%0%}"                     \
-      : "=&Yk"(better), "+v"(*best), "+v"(*places) \
-      : "v"(value), "v"(place))
   if constexpr (std::is_same<F, functors::GreaterOf>::value) {
-    HT_TAKE("vcmpnleps");
+    asm("vcmpordps %1, %1, %0\n\tvcmpnleps %1, %2, %0%{%0%}"
+        : "=&Yk"(better)
+        : "v"(*best), "v"(value));
   } else {
-    HT_TAKE("vcmpngeps");
+    asm("vcmpordps %1, %1, %0\n\tvcmpngeps %1, %2, %0%{%0%}"
+        : "=&Yk"(better)
+        : "v"(*best), "v"(value));
   }
-#undef HT_TAKE
+  asm("vmovaps %1, %0%{%2%}" : "+v"(*best) : "v"(value), "Yk"(better));
+  asm("vmovdqa32 %1, %0%{%2%}" : "+v"(*places) : "v"(place), "Yk"(better));
 #endif
 }
 

@@ -24,7 +24,6 @@ struct LeakyReluGradOp {
   }
 };
 
-// Low: for results of 16 bits (kernels/cpu/map.h), with the same settings.
 struct EluOp {
   float alpha;
   HT_HOST_DEVICE float operator()(float x) const {
@@ -222,14 +221,10 @@ struct ErfGradOp {
   }
   struct Low {
     HT_HOST_DEVICE float operator()(float x, float grad) const {
-      constexpr float kShift = math_internal::kLiftedShift;
       const float near = Abs(x) > 11.0f ? 11.0f : Abs(x);  // a NaN stays
-      const float scaled = -1.44269504f * near;
-      const float shifted = Fma(scaled, near, kShift);
-      const float r = Fma(scaled, near, kShift - shifted);
-      const float bell =
-          math_internal::PowerIn(shifted) * math_internal::LowPowerOfRest(r);
-      return grad * (kUnlift * 1.12837917f * bell);
+      return grad * math_internal::LowPower(kUnlift * 1.12837917f,
+                                            -1.44269504f * near, near,
+                                            math_internal::kLiftedShift);
     }
   };
 };

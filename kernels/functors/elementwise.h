@@ -85,7 +85,6 @@ struct SigmoidOp {
     return 1.0f / (1.0f + NearExp(-x));
   }
   HT_HOST_DEVICE float operator()(float x) const { return Sigmoid(x); }
-  // For results of 16 bits.
   struct Low {
     HT_HOST_DEVICE float operator()(float x) const { return LowSigmoid(x); }
   };

@@ -49,13 +49,10 @@ HT_HOST_DEVICE inline float LowTail(float a) {
   float q = a + 4.93510485f;
   q = Fma(q, a, 10.0476704f);
   q = Fma(q, a, 7.74845123f);
-  // 2^(n + r) = e^(-a * a / 2).
-  constexpr float kShift = math_internal::kLiftedShift;
-  const float scaled = -0.72134752f * a;
-  const float shifted = Fma(scaled, a, kShift);
-  const float r = Fma(scaled, a, kShift - shifted);
-  const float bell = math_internal::LowPowerOfRest(r);
-  return a * math_internal::PowerIn(shifted) * p * bell / q;
+  // a e^(-a * a / 2).
+  const float bell = math_internal::LowPower(a, -0.72134752f * a, a,
+                                             math_internal::kLiftedShift);
+  return bell * p / q;
 }
 
 // Phi(-a) - a * phi(a), phi = Phi': the gradient at -a. With e^(a * a / 2) it

@@ -7,7 +7,8 @@
 // Functors with kIsLong take more than some 25 instructions for a vector: for
 // 16 bits a look-up among their results is faster. Of two operands a part that
 // hangs on one is looked up: f(x, grad) is grad * Part(x), or f(x, y) is
-// With(Part(y), x, y).
+// With(Part(y), x, y). F::Low is a shorter form of F, of the same settings, for
+// results of 16 bits.
 #ifndef HALFTONE_KERNELS_FUNCTORS_MATH_H_
 #define HALFTONE_KERNELS_FUNCTORS_MATH_H_
 
@@ -98,13 +99,19 @@ HT_HOST_DEVICE inline Power PowerOf(float shifted) {
   const uint32_t low = static_cast<uint32_t>(exponent - first + 127) << 23;
   return {FromBits(high), FromBits(low)};
 }
-// 2^r for |r| of at most 1/2, of 16-bit results: minimax, error 2^-18.5.
-HT_HOST_DEVICE inline float LowPowerOfRest(float r) {
+// scale 2^(x y), for results of 16 bits: minimax, error 2^-18.5. The exponent
+// is not rounded; what it may be, and by what the power is lifted, `shift`
+// says.
+HT_HOST_DEVICE inline float LowPower(float scale, float x, float y,
+                                     float shift) {
+  const float shifted = Fma(x, y, shift);
+  const float r = Fma(x, y, shift - shifted);
   float p = 9.57010183e-3f;
   p = Fma(p, r, 5.59178603e-2f);
   p = Fma(p, r, 0.240247448f);
   p = Fma(p, r, 0.693121815f);
-  return Fma(p, r, 0.999999261f);
+  p = Fma(p, r, 0.999999261f);
+  return scale * PowerIn(shifted) * p;
 }
 // e^r * 2^(n + 64) and 2^-64, where kLiftedShift has made n.
 HT_HOST_DEVICE inline ScaledExp LiftedExp(float r, float shifted) {
@@ -153,12 +160,9 @@ HT_HOST_DEVICE inline float NearExp(float x) {
 // e^x, error 2^-17: as a square, so that one factor 2^n does at both ends of
 // the range. What is outside is chosen last: the chain is shorter.
 HT_HOST_DEVICE inline float LowExp(float x) {
-  constexpr float kShift = math_internal::kPowerShift;
   constexpr float kHalf = 0.72134752f;  // log2(e) / 2
-  const float shifted = Fma(x, kHalf, kShift);
-  const float r = Fma(x, kHalf, kShift - shifted);
   const float made =
-      math_internal::PowerIn(shifted) * math_internal::LowPowerOfRest(r);
+      math_internal::LowPower(1.0f, x, kHalf, math_internal::kPowerShift);
   const float low = x < -104.0f ? 0.0f : made;
   const float root = x > 89.0f ? Infinity() : low;
   return root * root;
