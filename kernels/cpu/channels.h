@@ -61,13 +61,13 @@ class Channels {
 
   // The partial sums of several x of one dtype and layout with one y, of which
   // `y`(at, n, buffer, x) gives elements [at, at + n), in `buffer` or
-  // elsewhere, or y.Lanes<T>(tile, room).At<Isa>(at, channel, x, to) a vector
-  // of a tile; each is asked for once. `x`: those of the first of `summed`, of
-  // which there are at most two. CombineSums makes results of them.
-  // Y::kTakesBlocks: tiles are at most a block, and `room` has room for one;
-  // else they are of more rows, with a part of the channels. Y::kInOrder: a row
-  // comes after the other, as more streams than x and y, or what is stored, go
-  // faster in order than sums do near.
+  // elsewhere, or y.Lanes<T>(tile, room).At<LowVectors>(at, channel, x, to)
+  // vectors of a tile; each is asked for once. `x`: those of the first of
+  // `summed`, of which there are at most two. CombineSums makes results of
+  // them. Y::kTakesBlocks: tiles are at most a block, and `room` has room for
+  // one; else they are of more rows, with a part of the channels. Y::kInOrder:
+  // a row comes after the other, as more streams than x and y, or what is
+  // stored, go faster in order than sums do near.
   template <typename F, typename Y>
   void Reduce(DType dtype, absl::Span<const Summed> summed, const Y& y,
               int threads) const;
@@ -129,10 +129,10 @@ class Channels {
     struct LoadedLanes {
       static constexpr bool kFetches = true;
       const T* y;
-      template <Isa kIsa>
-      void At(int64_t at, int64_t, const float* x, float* to) const {
-        using Low = LowVector<kIsa>;
-        y == nullptr ? Low::Store(x, to) : Low::Load(y + at, to);
+      template <typename Some>
+      void At(int64_t at, int64_t, const typename Some::Lanes& x,
+              typename Some::Lanes& to) const {
+        y == nullptr ? Some::Copy(x, to) : Some::Load(y + at, to);
       }
       ABSL_ATTRIBUTE_ALWAYS_INLINE void FetchAt(int64_t at, int64_t n) const {
         if (y != nullptr) channels_internal::Fetch(y + at, n);
@@ -260,27 +260,43 @@ void MapTile(const float* x, const float* y, float* out, int64_t rows,
   });
 }
 
+// body(LowVectors, at, c) for the vectors of rows of channels, c a row's
+// channel and `at` its place; of T, two together where that is worth it. For
+// bodies of ForIsa.
+template <Isa kIsa, typename T, typename Body>
+inline void ForVectors(int64_t rows, int64_t channels, const Body body) {
+  using One = LowVectors<kIsa, 1>;
+  using More = LowVectors<kIsa, kMostTogether<kIsa, T>>;
+  const int64_t more = channels / More::kElements * More::kElements;
+  for (int64_t at = 0; at < rows * channels; at += channels) {
+    int64_t c = 0;
+    for (; c < more; c += More::kElements) body(More(), at + c, c);
+    for (; c < channels; c += One::kElements) body(One(), at + c, c);
+  }
+}
+
 // The same of whole vectors of channels, in registers.
 template <typename T, typename F>
 void MapLanes(const T* x, const T* y, T* out, int64_t rows, int64_t channel,
               int64_t channels, const F& f) {
   ForIsaOfCopy([=](auto isa) {
-    using Low = LowVector<decltype(isa)::value>;
-    constexpr int kSize = Low::kSize;
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < channels; c += kSize) {
-        const int64_t at = r * channels + c;
-        float a[kSize], b[kSize], made[kSize];
-        Low::Load(x + at, a);
-        if (y != nullptr) Low::Load(y + at, b);
+    constexpr Isa kIsa = decltype(isa)::value;
+    ForVectors<kIsa, T>(rows, channels, [=](auto some, int64_t at, int64_t c) {
+      using Some = decltype(some);
+      typename Some::Lanes a, b, made;
+      Some::Load(x + at, a);
+      if (y != nullptr) Some::Load(y + at, b);
+#pragma GCC unroll 2
+      for (int v = 0; v < Some::kVectors; ++v) {
 #pragma GCC ivdep
 #pragma GCC unroll 1  // else it becomes no vector
-        for (int k = 0; k < kSize; ++k) {
-          made[k] = f.At(channel + c + k)(a[k], b[k]);
+        for (int k = 0; k < Some::kSize; ++k) {
+          const int64_t at_channel = channel + c + v * Some::kSize + k;
+          made[v][k] = f.At(at_channel)(a[v][k], b[v][k]);
         }
-        Low::Store(made, out + at);
       }
-    }
+      Some::Store(made, out + at);
+    });
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "graph/base/check.h"
 #include "kernels/common/dispatch.h"
@@ -55,7 +56,7 @@ void NarrowVectors(const float* from, T* to, int64_t n, Isa isa) {
   ForIsa(isa, [=](auto tag) {
     using Low = LowVector<decltype(tag)::value>;
     constexpr int kSize = Low::kSize;
-    if constexpr (tag == Isa::kAvx512) {
+    if constexpr (tag == Isa::kAvx512 && std::is_same<T, bfloat16>::value) {
       if (n >= 2 * kSize) {
         return ConvertVectors<2 * kSize>(from, to, n, [](const float* x, T* y) {
           Low::StoreTwo(x, x + kSize, y);

@@ -81,6 +81,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddLanes(const LaneSums<T>& sums,
                                                   const LaneRows& in,
                                                   int64_t* channel) {
   using Low = LowVector<kIsa>;
+  constexpr int kTogether =
+      kVectors < kMostTogether<kIsa, T> ? kVectors : kMostTogether<kIsa, T>;
+  using Some = LowVectors<kIsa, kTogether>;
   constexpr int64_t kStep = kVectors * Low::kSize;
   int64_t c = *channel;
   int64_t next = in.end * in.stride, next_c = 0;
@@ -101,15 +104,17 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddLanes(const LaneSums<T>& sums,
         }
       }
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
+      for (int v = 0; v < kVectors; v += kTogether) {
         const int64_t k = v * Low::kSize;
-        float x[Low::kSize], y[Low::kSize];
-        Low::Load(sums.x + i + k, x);
-        lanes.template At<kIsa>(in.at + i + k, in.channel + c + k, x, y);
-        near.Add(v, x, y);
+        typename Some::Lanes x, y;
+        Some::Load(sums.x + i + k, x);
+        lanes.template At<Some>(in.at + i + k, in.channel + c + k, x, y);
+#pragma GCC unroll 2
+        for (int j = 0; j < kTogether; ++j) near.Add(v + j, x[j], y[j]);
         if constexpr (kTwo) {
-          Low::Load(more.x + i + k, x);
-          near_more.Add(v, x, y);
+          Some::Load(more.x + i + k, x);
+#pragma GCC unroll 2
+          for (int j = 0; j < kTogether; ++j) near_more.Add(v + j, x[j], y[j]);
         }
       }
     }

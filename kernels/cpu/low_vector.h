@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
@@ -181,39 +182,21 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
     RoundHigh(from, &rounded);
     Pack(&rounded, to);
   }
-  // Two vectors that are neighbours, of bf16 in fewer steps than one by one.
-  template <typename T>
-  static void LoadTwo(const T* from, float* first, float* second) {
-    Load(from, first);
-    Load(from + kSize, second);
-  }
+  // Two vectors that are neighbours, in fewer steps than one by one.
   HT_TARGET_AVX512 static void LoadTwo(const bfloat16* from, float* first,
                                        float* second) {
-    const __m512i both = _mm512_loadu_si512(from);
-    const __m512i next = _mm512_add_epi16(
-        Spread(), _mm512_set1_epi16(static_cast<short>(kSize)));
-    _mm512_storeu_si512(
-        first, _mm512_maskz_permutexvar_epi16(0xaaaaaaaa, Spread(), both));
-    _mm512_storeu_si512(second,
-                        _mm512_maskz_permutexvar_epi16(0xaaaaaaaa, next, both));
-  }
-  template <typename T>
-  static void StoreTwo(const float* first, const float* second, T* to) {
-    Store(first, to);
-    Store(second, to + kSize);
+    __m512i one, other;
+    Widen(_mm512_loadu_si512(from), &one, &other);
+    _mm512_storeu_si512(first, one);
+    _mm512_storeu_si512(second, other);
   }
   HT_TARGET_AVX512 static void StoreTwo(const float* first, const float* second,
                                         bfloat16* to) {
-    if (ABSL_PREDICT_TRUE(kHostHasBf16)) {
-      const __m512 x = _mm512_loadu_ps(first), y = _mm512_loadu_ps(second);
-      __m512i narrow;
-      asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(narrow) : "v"(x), "v"(y));
-      if (ABSL_PREDICT_TRUE(
-              _kortestz_mask16_u8(_mm512_fpclass_ps_mask(x, kSubnormal),
-                                  _mm512_fpclass_ps_mask(y, kSubnormal)))) {
-        _mm512_storeu_si512(to, narrow);
-        return;
-      }
+    __m512i narrow;
+    if (ABSL_PREDICT_TRUE(kHostHasBf16) &&
+        ABSL_PREDICT_TRUE(Narrow(first, second, &narrow))) {
+      _mm512_storeu_si512(to, narrow);
+      return;
     }
     Store(first, to);
     Store(second, to + kSize);
@@ -225,6 +208,29 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
     const __m512i lanes = _mm512_castps_si512(_mm512_loadu_ps(from));
     Pack(&lanes, to);
   }
+  // Round of two vectors, StoreExact of two that are neighbours.
+  HT_TARGET_AVX512 static void RoundTwo(float* first, float* second, bfloat16) {
+    __m512i one, other;  // not the arrays, which would be kept in memory
+    __m512i narrow;
+    if (ABSL_PREDICT_TRUE(kHostHasBf16) &&
+        ABSL_PREDICT_TRUE(Narrow(first, second, &narrow))) {
+      Widen(narrow, &one, &other);
+    } else {
+      RoundHigh(first, &one);
+      RoundHigh(second, &other);
+      one = Upper16(one), other = Upper16(other);
+    }
+    _mm512_storeu_si512(first, one);
+    _mm512_storeu_si512(second, other);
+  }
+  HT_TARGET_AVX512 static void StoreExactTwo(const float* first,
+                                             const float* second,
+                                             bfloat16* to) {
+    const __m512i packed = _mm512_maskz_permutex2var_epi16(
+        0xffffffff, _mm512_loadu_si512(first), UpperOfTwo(),
+        _mm512_loadu_si512(second));
+    _mm512_storeu_si512(to, packed);
+  }
   HT_TARGET_AVX512 static void Round(float* x, half) {
     const __m256i bits = _mm512_maskz_cvtps_ph(kAll, _mm512_loadu_ps(x),
                                                _MM_FROUND_TO_NEAREST_INT);
@@ -233,14 +239,32 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
   HT_TARGET_AVX512 static void Round(float* x, bfloat16) {
     __m512i rounded;
     RoundHigh(x, &rounded);
-    const __m512i high =
-        _mm512_and_si512(rounded, _mm512_set1_epi32(-65536));  // 0xffff0000
-    _mm512_storeu_ps(x, _mm512_castsi512_ps(high));
+    _mm512_storeu_si512(x, Upper16(rounded));
   }
 
  private:
   static constexpr int kSubnormal = 0x20;  // a class of numbers
 
+  // By an instruction, which takes subnormal numbers for zeros: whether there
+  // is none.
+  HT_TARGET_AVX512 static bool Narrow(const float* first, const float* second,
+                                      __m512i* to) {
+    const __m512 x = _mm512_loadu_ps(first), y = _mm512_loadu_ps(second);
+    asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(*to) : "v"(x), "v"(y));
+    return _kortestz_mask16_u8(_mm512_fpclass_ps_mask(x, kSubnormal),
+                               _mm512_fpclass_ps_mask(y, kSubnormal)) != 0;
+  }
+  // The lower 16 of bf16, and the upper ones.
+  HT_TARGET_AVX512 static void Widen(__m512i both, __m512i* first,
+                                     __m512i* second) {
+    const __m512i next = _mm512_add_epi16(
+        Spread(), _mm512_set1_epi16(static_cast<short>(kSize)));
+    *first = _mm512_maskz_permutexvar_epi16(0xaaaaaaaa, Spread(), both);
+    *second = _mm512_maskz_permutexvar_epi16(0xaaaaaaaa, next, both);
+  }
+  HT_TARGET_AVX512 static __m512i Upper16(__m512i lanes) {
+    return _mm512_and_si512(lanes, _mm512_set1_epi32(-65536));  // 0xffff0000
+  }
   // Numbers whose upper 16 bits are rounded to bf16.
   HT_TARGET_AVX512 static void RoundHigh(const float* from, __m512i* to) {
     const __m512 x = _mm512_loadu_ps(from);
@@ -272,6 +296,12 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
                             0x170015, 0x130011, 0xf000d, 0xb0009, 0x70005,
                             0x30001);
   }
+  HT_TARGET_AVX512 static __m512i UpperOfTwo() {
+    return _mm512_set_epi32(0x3f003d, 0x3b0039, 0x370035, 0x330031, 0x2f002d,
+                            0x2b0029, 0x270025, 0x230021, 0x1f001d, 0x1b0019,
+                            0x170015, 0x130011, 0xf000d, 0xb0009, 0x70005,
+                            0x30001);
+  }
   template <typename T>
   HT_TARGET_AVX512 static __m256i Bits(const T* from) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
@@ -279,6 +309,69 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
 };
 
 #endif  // HT_ISA_X86
+
+// Some vectors that are neighbours: two, where those of bf16 take fewer steps
+// together than one by one. Inlined always: into what is for no instruction
+// set GCC inlines no function that is for one, and then nowhere.
+template <Isa kOf, int kN>
+struct LowVectors {
+  static constexpr Isa kIsa = kOf;
+  using Low = LowVector<kIsa>;
+  static constexpr int kSize = Low::kSize, kVectors = kN,
+                       kElements = kN * kSize;
+  using Lanes = float[kN][kSize];
+
+  template <typename T>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Load(const T* from, Lanes& to) {
+    if constexpr (kTogether<T>) {
+      Low::LoadTwo(from, to[0], to[1]);
+    } else {
+#pragma GCC unroll 2
+      for (int v = 0; v < kN; ++v) Low::Load(from + v * kSize, to[v]);
+    }
+  }
+  template <typename T>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Store(const Lanes& from, T* to) {
+    if constexpr (kTogether<T>) {
+      Low::StoreTwo(from[0], from[1], to);
+    } else {
+#pragma GCC unroll 2
+      for (int v = 0; v < kN; ++v) Low::Store(from[v], to + v * kSize);
+    }
+  }
+  template <typename T>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Round(Lanes& x, T type) {
+    if constexpr (kTogether<T>) {
+      Low::RoundTwo(x[0], x[1], type);
+    } else {
+#pragma GCC unroll 2
+      for (int v = 0; v < kN; ++v) Low::Round(x[v], type);
+    }
+  }
+  template <typename T>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void StoreExact(const Lanes& from,
+                                                      T* to) {
+    if constexpr (kTogether<T>) {
+      Low::StoreExactTwo(from[0], from[1], to);
+    } else {
+#pragma GCC unroll 2
+      for (int v = 0; v < kN; ++v) Low::StoreExact(from[v], to + v * kSize);
+    }
+  }
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Copy(const Lanes& from, Lanes& to) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kN; ++v) Low::Store(from[v], to[v]);
+  }
+
+ private:
+  template <typename T>
+  static constexpr bool kTogether =
+      kN == 2 && kIsa == Isa::kAvx512&& std::is_same<T, bfloat16>::value;
+};
+// Of rows of T.
+template <Isa kIsa, typename T>
+inline constexpr int kMostTogether = kIsa == Isa::kAvx512 && sizeof(T) == 2 ? 2
+                                                                            : 1;
 
 // Of eight elements, as the vectors of lanes.h are.
 template <Isa kIsa>

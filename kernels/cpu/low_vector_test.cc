@@ -1,6 +1,7 @@
 #include "kernels/cpu/low_vector.h"
 
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -63,25 +64,35 @@ std::vector<float> ManyFloats() {
 
 template <typename T>
 void ExpectTwo() {
-  using Low = LowVector<Isa::kAvx512>;
-  constexpr int kSize = Low::kSize;
+  using Two = LowVectors<Isa::kAvx512, 2>;
   const std::vector<T> from = AllNumbers<T>();
   const std::vector<float> floats = ManyFloats();
-  std::vector<float> loaded(kPatterns);
-  std::vector<T> to(kPatterns);
+  std::vector<float> loaded(kPatterns), rounded(kPatterns);
+  std::vector<T> to(kPatterns), exact(kPatterns), one_by_one(kPatterns);
   ForIsa([&](auto isa) {
     if constexpr (isa == Isa::kAvx512) {
-      for (int i = 0; i < kPatterns; i += 2 * kSize) {
-        float* const at = loaded.data() + i;
-        Low::LoadTwo(from.data() + i, at, at + kSize);
-        const float* const x = floats.data() + i;
-        Low::StoreTwo(x, x + kSize, to.data() + i);
+      typename Two::Lanes lanes;
+      for (int i = 0; i < kPatterns; i += Two::kElements) {
+        Two::Load(from.data() + i, lanes);
+        std::memcpy(loaded.data() + i, lanes, sizeof(lanes));
+        Two::StoreExact(lanes, exact.data() + i);
+        for (int v = 0; v < Two::kVectors; ++v) {
+          Two::Low::StoreExact(lanes[v],
+                               one_by_one.data() + i + v * Two::kSize);
+        }
+        std::memcpy(lanes, floats.data() + i, sizeof(lanes));
+        Two::Store(lanes, to.data() + i);
+        Two::Round(lanes, T());
+        std::memcpy(rounded.data() + i, lanes, sizeof(lanes));
       }
     }
   });
   for (int i = 0; i < kPatterns; ++i) {
+    const T stored(floats[i]);
     ASSERT_EQ(BitsOf(loaded[i]), BitsOf(static_cast<float>(from[i])));
-    ASSERT_EQ(to[i].bits, T(floats[i]).bits) << std::hex << BitsOf(floats[i]);
+    ASSERT_EQ(exact[i].bits, one_by_one[i].bits) << std::hex << from[i].bits;
+    ASSERT_EQ(to[i].bits, stored.bits) << std::hex << BitsOf(floats[i]);
+    ASSERT_EQ(BitsOf(rounded[i]), BitsOf(static_cast<float>(stored)));
   }
 }
 

@@ -135,39 +135,26 @@ inline void MapLanes(const F& f, float* out, const X*... x) {
   }
   apply(f, out);
 }
-// The same of some vectors of 16-bit elements, converted in registers.
-template <typename Low, int kVectors, typename T, typename F, typename... X>
+// The same of a LowVectors of 16-bit elements, converted in registers.
+template <typename Some, typename T, typename F, typename... X>
 inline void MapVectors(const F& f, T* out, const X*... x) {
-  constexpr int kSize = Low::kSize;
-  float in[kVectors][sizeof...(X)][kSize], made[kVectors][kSize];
+  typename Some::Lanes in[sizeof...(X)], made;
   int k = 0;
-  const auto load = [&](const T* from) {
-    if constexpr (kVectors == 1) {
-      Low::Load(from, in[0][k++]);
-    } else {
-      Low::LoadTwo(from, in[0][k], in[1][k]);
-      ++k;
-    }
-  };
-  (load(x), ...);
+  (Some::Load(x, in[k++]), ...);
 #pragma GCC unroll 2
-  for (int v = 0; v < kVectors; ++v) {
+  for (int v = 0; v < Some::kVectors; ++v) {
     if constexpr (sizeof...(X) == 1) {
-      MapLanes<Low>(f, made[v], in[v][0]);
+      MapLanes<typename Some::Low>(f, made[v], in[0][v]);
     } else {
-      MapLanes<Low>(f, made[v], in[v][0], in[v][1]);
+      MapLanes<typename Some::Low>(f, made[v], in[0][v], in[1][v]);
     }
   }
-  if constexpr (kVectors == 1) {
-    Low::Store(made[0], out);
-  } else {
-    Low::StoreTwo(made[0], made[1], out);
-  }
+  Some::Store(made, out);
 }
-template <typename Low, int kVectors, typename T, typename F, typename... X>
+template <typename Some, typename T, typename F, typename... X>
 inline void MapRun(const F f, int64_t n, T* out, const X*... x) {
-  for (int64_t i = 0; i < n; i += kVectors * Low::kSize) {
-    MapVectors<Low, kVectors>(f, out + i, (x + i)...);
+  for (int64_t i = 0; i < n; i += Some::kElements) {
+    MapVectors<Some>(f, out + i, (x + i)...);
   }
 }
 }  // namespace map_internal
@@ -185,9 +172,10 @@ int64_t MapLow(DType dtype, const F& f, int64_t at, int64_t n, void* to,
     using T = decltype(zero);
     ForIsa([=](auto isa) {
       if constexpr (isa != Isa::kBaseline && !IsInDouble<F>::value) {
-        using Low = LowVector<decltype(isa)::value>;
-        map_internal::MapRun<Low, isa == Isa::kAvx512 ? 2 : 1>(
-            f, n, static_cast<T*>(to), (static_cast<const T*>(x) + at)...);
+        constexpr Isa kIsa = decltype(isa)::value;
+        using Some = LowVectors<kIsa, kMostTogether<kIsa, T>>;
+        map_internal::MapRun<Some>(f, n, static_cast<T*>(to),
+                                   (static_cast<const T*>(x) + at)...);
       }
     });
   };

@@ -114,6 +114,16 @@ void NormalizeLanes(const NormalizeMap& map, int64_t channel, float* x) {
   NormalLanes<Low>(map, channel, x);
   Low::Round(x, T());
 }
+// The same of a LowVectors.
+template <typename Some, typename T>
+void NormalizeVectors(const NormalizeMap& map, int64_t channel,
+                      typename Some::Lanes& x) {
+#pragma GCC unroll 2
+  for (int v = 0; v < Some::kVectors; ++v) {
+    NormalLanes<typename Some::Low>(map, channel + v * Some::kSize, x[v]);
+  }
+  Some::Round(x, T());
+}
 template <typename Low>
 void ReluOfLanes(float* x) {
   const functors::ReluOp relu;

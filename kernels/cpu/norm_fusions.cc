@@ -17,13 +17,16 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// sum += x, rounded.
-template <typename Low, typename T>
-void AddLanes(const float* x, float* sum) {
+// sum += x, rounded, of a LowVectors.
+template <typename Some, typename T>
+void AddVectors(const typename Some::Lanes& x, typename Some::Lanes& sum) {
+#pragma GCC unroll 2
+  for (int v = 0; v < Some::kVectors; ++v) {
 #pragma GCC ivdep
 #pragma GCC unroll 1  // else it becomes no vector
-  for (int k = 0; k < Low::kSize; ++k) sum[k] += x[k];
-  Low::Round(sum, T());
+    for (int k = 0; k < Some::kSize; ++k) sum[v][k] += x[v][k];
+  }
+  Some::Round(sum, T());
 }
 
 // norm_elementwise: relu(norm(x) + y), and its bits.
@@ -80,28 +83,50 @@ struct NormElementwiseKernel {
     const NormalizeMap norm = maps[0].From(tile.channel);
     const NormalizeMap y_norm = adds_norm ? maps[1].From(tile.channel) : norm;
     ForIsaOfCopy([=](auto isa) {
-      using Low = LowVector<decltype(isa)::value>;
-      using Relu = ReluLanes<decltype(isa)::value>;
-      constexpr int kSize = Low::kSize;
-      int64_t c = 0;
-      for (int64_t i = 0; i < tile.elements(); i += kSize) {
-        float sum[kSize];
-        Low::Load(x + i, sum);
-        NormalizeLanes<Low, T>(norm, c, sum);
-        if (y != nullptr) {
-          float other[kSize];
-          Low::Load(y + i, other);
-          if (adds_norm) NormalizeLanes<Low, T>(y_norm, c, other);
-          AddLanes<Low, T>(other, sum);
-        }
-        if (relu) ReluOfLanes<Low>(sum);
-        if (bits != nullptr) {
-          const typename Relu::Bits made = Relu::Make(sum);
-          std::memcpy(bits + i / 8, &made, sizeof(made));
-        }
-        Low::StoreExact(sum, out + i);
-        c = c + kSize == tile.channels ? 0 : c + kSize;
-      }
+      constexpr Isa kIsa = decltype(isa)::value;
+      channels_internal::ForVectors<kIsa, T>(
+          tile.rows, tile.channels, [=](auto some, int64_t i, int64_t c) {
+            using Some = decltype(some);
+            using Lanes = typename Some::Lanes;
+            HeldVectors<Some::kSize, Some::kVectors> made, other;
+            Lanes x_lanes;
+            Some::Load(x + i, x_lanes);
+            NormalizeVectors<Some, T>(norm, c, x_lanes);
+            made.Take(x_lanes);
+            if (y != nullptr) {
+              Lanes y_lanes;
+              Some::Load(y + i, y_lanes);
+              other.Take(y_lanes);
+              if (adds_norm) {
+                Lanes lanes;
+                other.Give(lanes);
+                NormalizeVectors<Some, T>(y_norm, c, lanes);
+                other.Take(lanes);
+              }
+              Lanes lanes, sum;
+              other.Give(lanes);
+              made.Give(sum);
+              AddVectors<Some, T>(lanes, sum);
+              made.Take(sum);
+            }
+            if (relu) {
+              Lanes sum;
+              made.Give(sum);
+#pragma GCC unroll 2
+              for (int v = 0; v < Some::kVectors; ++v) {
+                ReluOfLanes<typename Some::Low>(sum[v]);
+              }
+              made.Take(sum);
+            }
+            Lanes sum;
+            made.Give(sum);
+            if (bits != nullptr) {
+              ReluMasks<Some> passes;
+              passes.Make(sum);
+              passes.Store(bits + i / 8);
+            }
+            Some::StoreExact(sum, out + i);
+          });
     });
   }
 
@@ -207,29 +232,38 @@ struct ReluGradNormKernel {
       T* g = nullptr;
       NormalizeMap again = {};
 
-      template <Isa kIsa>
-      void At(int64_t at, int64_t channel, const float* x, float* to) const {
-        using Low = LowVector<kIsa>;
-        using Relu = ReluLanes<kIsa>;
-        float other[Low::kSize];
-        Low::Load(a + at, to);
+      template <typename Some>
+      ABSL_ATTRIBUTE_ALWAYS_INLINE void At(int64_t at, int64_t channel,
+                                           const typename Some::Lanes& x,
+                                           typename Some::Lanes& to) const {
+        using Lanes = typename Some::Lanes;
+        HeldVectors<Some::kSize, Some::kVectors> grad;
+        Lanes a_lanes;
+        Some::Load(a + at, a_lanes);
+        grad.Take(a_lanes);
         if (b != nullptr) {
-          Low::Load(b + at, other);
-          AddLanes<Low, T>(other, to);
+          Lanes b_lanes, sum;
+          Some::Load(b + at, b_lanes);
+          grad.Give(sum);
+          AddVectors<Some, T>(b_lanes, sum);
+          grad.Take(sum);
         }
-        typename Relu::Bits passes;
+        ReluMasks<Some> passes;
         if (bits != nullptr) {
-          std::memcpy(&passes, bits + at / 8, sizeof(passes));
+          passes.Load(bits + at / 8);
         } else if (relu != nullptr) {
-          Low::Load(relu + at, other);
-          passes = Relu::Make(other);
+          Lanes made;
+          Some::Load(relu + at, made);
+          passes.Make(made);
         } else {
-          Low::Store(x, other);
-          NormalizeLanes<Low, T>(again, channel, other);
-          passes = Relu::Make(other);
+          Lanes made;
+          Some::Copy(x, made);
+          NormalizeVectors<Some, T>(again, channel, made);
+          passes.Make(made);
         }
-        Relu::Apply(passes, to);
-        if (g != nullptr) Low::StoreExact(to, g + at);
+        grad.Give(to);
+        passes.Apply(to);
+        if (g != nullptr) Some::StoreExact(to, g + at);
       }
     };
     template <typename T>

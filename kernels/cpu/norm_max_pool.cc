@@ -194,9 +194,10 @@ class MaxPoolGradNorm {
       const T* made;
       int64_t first;
 
-      template <Isa kIsa>
-      void At(int64_t at, int64_t, const float*, float* to) const {
-        LowVector<kIsa>::Load(made + (at - first), to);
+      template <typename Some>
+      void At(int64_t at, int64_t, const typename Some::Lanes&,
+              typename Some::Lanes& to) const {
+        Some::Load(made + (at - first), to);
       }
     };
     template <typename T>

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "absl/base/attributes.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/functors/relu_bits.h"
 
@@ -63,11 +64,32 @@ struct ReluLanes<Isa::kAvx512> {
                               _CMP_NLE_UQ);
   }
   HT_TARGET_AVX512 static void Apply(Bits bits, float* grad) {
-    _mm512_storeu_ps(grad, _mm512_maskz_loadu_ps(bits, grad));
+    // Not maskz_loadu: what was stored before would be waited for.
+    _mm512_storeu_ps(grad, _mm512_maskz_mov_ps(bits, _mm512_loadu_ps(grad)));
   }
 };
 
 #endif  // HT_ISA_X86
+
+// Of a LowVectors.
+template <typename Some>
+class ReluMasks {
+ public:
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Make(const typename Some::Lanes& out) {
+#pragma GCC unroll 2
+    for (int v = 0; v < Some::kVectors; ++v) bits_[v] = Of::Make(out[v]);
+  }
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Apply(typename Some::Lanes& grad) const {
+#pragma GCC unroll 2
+    for (int v = 0; v < Some::kVectors; ++v) Of::Apply(bits_[v], grad[v]);
+  }
+  void Load(const uint8_t* from) { std::memcpy(bits_, from, sizeof(bits_)); }
+  void Store(uint8_t* to) const { std::memcpy(to, bits_, sizeof(bits_)); }
+
+ private:
+  using Of = ReluLanes<Some::kIsa>;
+  typename Of::Bits bits_[Some::kVectors];
+};
 
 // The bits of what a relu made: functors::PassesRelu. n is a multiple of 8.
 void PackReluBits(const float* out, int64_t n, uint8_t* bits);

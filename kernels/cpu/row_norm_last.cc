@@ -31,15 +31,15 @@ struct Operand {
                           const float*) const {
     return LoadBlock(dtype, data, at, n, buffer);
   }
-  template <Isa kIsa>
-  void At(int64_t at, int64_t, const float*, float* to) const {
-    using Low = LowVector<kIsa>;
+  template <typename Some>
+  void At(int64_t at, int64_t, const typename Some::Lanes&,
+          typename Some::Lanes& to) const {
     if (dtype == DType::kF32) {
-      Low::Load(static_cast<const float*>(data) + at, to);
+      Some::Load(static_cast<const float*>(data) + at, to);
     } else if (dtype == DType::kF16) {
-      Low::Load(static_cast<const half*>(data) + at, to);
+      Some::Load(static_cast<const half*>(data) + at, to);
     } else {
-      Low::Load(static_cast<const bfloat16*>(data) + at, to);
+      Some::Load(static_cast<const bfloat16*>(data) + at, to);
     }
   }
   template <typename T>

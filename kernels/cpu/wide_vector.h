@@ -30,6 +30,31 @@ struct OfLanes<16> {
 template <int kLanes>
 using WideVector = typename wide_vector_internal::OfLanes<kLanes>::type;
 
+// Vectors that some cases change and others do not: taken from an array behind
+// each case, given to one in the next. An array that cases share would lie in
+// memory from one to the next.
+template <int kLanes, int kVectors = 1>
+class HeldVectors {
+ public:
+  using Lanes = float[kVectors][kLanes];
+  void Take(const Lanes& x) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      held_[v] = *reinterpret_cast<const Vector*>(x[v]);
+    }
+  }
+  void Give(Lanes& x) const {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      *reinterpret_cast<Vector*>(x[v]) = held_[v];
+    }
+  }
+
+ private:
+  using Vector = WideVector<kLanes>;
+  Vector held_[kVectors];
+};
+
 // sum += x * y; `kFused`: rounded once, as AVX2 and AVX-512 can. Their
 // instruction is written out: the compiler finds it only if it may join
 // statements to vectors (-ftree-slp-vectorize), and not always then.
