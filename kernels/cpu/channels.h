@@ -137,6 +137,7 @@ class Channels {
       ABSL_ATTRIBUTE_ALWAYS_INLINE void FetchAt(int64_t at, int64_t n) const {
         if (y != nullptr) channels_internal::Fetch(y + at, n);
       }
+      const T* Of(const T* x) const { return y == nullptr ? x : y; }
     };
     template <typename T>
     LoadedLanes<T> Lanes(const Tile&, T*) const {
@@ -260,6 +261,44 @@ void MapTile(const float* x, const float* y, float* out, int64_t rows,
   });
 }
 
+// A row of one channel in 16 bits, converted in registers, is added to its sums
+// in the order of AddTile; `y`: lanes for AddLanes.
+template <typename F, typename T, typename Lanes>
+void AddLowRow(const T* x, const Lanes& y, float shift, int64_t at, int64_t n,
+               float* first, float* second) {
+  alignas(64) float shifts[kLanes], firsts[kLanes] = {}, seconds[kLanes] = {};
+  std::fill_n(shifts, kLanes, shift);
+  const LaneSums<T> sums = {x + at, shifts, firsts, seconds};
+  // As many channels as SumsOf has lanes.
+  const LaneRows rows = {at, 0, kLanes, kLanes, 0, n / kLanes};
+  const int rest = static_cast<int>(n % kLanes);
+  ForIsaOfCopy([=, firsts = &firsts[0], seconds = &seconds[0]](auto isa) {
+    constexpr Isa kIsa = decltype(isa)::value;
+    using Low = LowVector<kIsa>;
+    int64_t c = 0;
+    AddLanes<F, kIsa, kLanes / Low::kSize, false>(sums, sums, y, rows, &c);
+    if (rest == 0) return;
+    T padded[kLanes] = {}, padded_y[kLanes] = {};
+    const int64_t end = at + n;
+    std::copy_n(x + end - rest, rest, padded);
+    std::copy_n(y.Of(x) + end - rest, rest, padded_y);
+    alignas(64) float xs[kLanes], ys[kLanes];
+#pragma GCC unroll 4
+    for (int k = 0; k < kLanes; k += Low::kSize) {
+      Low::Load(padded + k, xs + k);
+      Low::Load(padded_y + k, ys + k);
+    }
+    for (int j = 0; j < kLanes; ++j) {
+      float a, b;
+      F::Terms(xs[j], ys[j], shift, &a, &b);
+      firsts[j] += j < rest ? a : 0.0f;
+      seconds[j] += j < rest ? b : 0.0f;
+    }
+  });
+  *first += SumOfLanes(reinterpret_cast<const Vector*>(firsts));
+  *second += SumOfLanes(reinterpret_cast<const Vector*>(seconds));
+}
+
 // body(LowVectors, at, c) for the vectors of rows of channels, c a row's
 // channel and `at` its place; of T, two together where that is worth it. For
 // bodies of ForIsa.
@@ -371,8 +410,26 @@ template <typename F, typename Y>
 void Channels::ReduceTile(DType dtype, absl::Span<const Summed> summed,
                           const Y& y, const Tile& tile, int64_t next,
                           int64_t chunk) const {
-  alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
   const int64_t plane = this->plane();
+  if constexpr (std::is_same_v<Y, Loaded>) {
+    if (tile.rows * tile.channels == 1 && IsLow(dtype) &&
+        HostIsa() != Isa::kBaseline) {
+      for (const Summed& of : summed) {
+        float* const first = of.partial + chunk * channels_ + tile.channel;
+        const float shift =
+            of.shift == nullptr ? first[2 * plane] : of.shift[tile.channel];
+        const auto add = [&](auto zero) {
+          using T = decltype(zero);
+          channels_internal::AddLowRow<F>(
+              static_cast<const T*>(of.x), y.template Lanes<T>(tile, nullptr),
+              shift, tile.at, tile.inner, first, first + plane);
+        };
+        dtype == DType::kF16 ? add(half()) : add(bfloat16());
+      }
+      return;
+    }
+  }
+  alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
   const float* ys = nullptr;
   // Who reads floats where they are waits at each piece of memory: the next
   // one comes near first. (In a lambda, which does nothing else, GCC drops it.)
