@@ -256,6 +256,33 @@ TEST(BatchNormPartsTest, MakeTheWhole) {
   EXPECT_THAT(apply.Get("XGrad"), Pointwise(DoubleNear(4e-6), exact.dx));
 }
 
+// Of planes that are one tile, and of one that is two.
+TEST(BatchNormPartsTest, PlanesOf16BitsAreSummedAsTheirFloatsAre) {
+  for (const Dims& dims :
+       {Dims{2, 3, 28, 28}, {2, 3, 27, 29}, {1, 2, 3, 500}}) {
+    int64_t n = 1;
+    for (int64_t d : dims) n *= d;
+    Values x = Draws(n), dy = Draws(n, 1);
+    for (Values* values : {&x, &dy}) {
+      for (double& v : *values) v = std::round(v * 16) / 16;
+    }
+    const int64_t c = dims[1];
+    const auto sums = [&](DType dtype) {
+      KernelRun stats("channel_stats");
+      stats.In("X", Image(dtype, dims, x, false));
+      KernelRun reduce("bn_grad_reduce");
+      reduce.In("X", Image(dtype, dims, x, false));
+      reduce.In("YGrad", Image(dtype, dims, dy, false));
+      reduce.In("BatchMean", F32({c}, Values(c, 0.3)));
+      reduce.In("BatchVariance", F32({c}, Values(c, 2)));
+      return stats.Bytes("Mean") + stats.Bytes("Variance") +
+             reduce.Bytes("ScaleGrad") + reduce.Bytes("BiasGrad");
+    };
+    EXPECT_EQ(sums(DType::kBF16), sums(DType::kF32));
+    EXPECT_EQ(sums(DType::kF16), sums(DType::kF32));
+  }
+}
+
 // The statistics of parts, each rank's in f32, make those of the whole.
 TEST(BatchNormPartsTest, RanksCombine) {
   for (double mean : {0.0, 1e3, 1e4, 1e5}) {
