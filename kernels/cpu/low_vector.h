@@ -311,8 +311,8 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
 #endif  // HT_ISA_X86
 
 // Some vectors that are neighbours: two, where those of bf16 take fewer steps
-// together than one by one. Inlined always: into what is for no instruction
-// set GCC inlines no function that is for one, and then nowhere.
+// together than one by one. Always inlined: a function for an instruction set
+// that GCC has once tried to inline into one for none it inlines nowhere.
 template <Isa kOf, int kN>
 struct LowVectors {
   static constexpr Isa kIsa = kOf;
@@ -366,11 +366,11 @@ struct LowVectors {
  private:
   template <typename T>
   static constexpr bool kTogether =
-      kN == 2 && kIsa == Isa::kAvx512&& std::is_same<T, bfloat16>::value;
+      kN == 2 && (kIsa == Isa::kAvx512) && std::is_same_v<T, bfloat16>;
 };
 // Of rows of T.
 template <Isa kIsa, typename T>
-inline constexpr int kMostTogether = kIsa == Isa::kAvx512 && sizeof(T) == 2 ? 2
+inline constexpr int kMostTogether = sizeof(T) == 2 && kIsa == Isa::kAvx512 ? 2
                                                                             : 1;
 
 // Of eight elements, as the vectors of lanes.h are.

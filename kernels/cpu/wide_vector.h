@@ -33,10 +33,10 @@ using WideVector = typename wide_vector_internal::OfLanes<kLanes>::type;
 // Vectors that some cases change and others do not: taken from an array behind
 // each case, given to one in the next. An array that cases share would lie in
 // memory from one to the next.
-template <int kLanes, int kVectors = 1>
+template <int kSize, int kVectors>
 class HeldVectors {
  public:
-  using Lanes = float[kVectors][kLanes];
+  using Lanes = float[kVectors][kSize];
   void Take(const Lanes& x) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
@@ -51,7 +51,7 @@ class HeldVectors {
   }
 
  private:
-  using Vector = WideVector<kLanes>;
+  using Vector = WideVector<kSize>;
   Vector held_[kVectors];
 };
 
