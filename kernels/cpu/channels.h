@@ -88,6 +88,8 @@ class Channels {
   struct Tile {
     int64_t at, rows, channel, channels, inner;
     int64_t elements() const { return rows * channels * inner; }
+    // Whether it is one run of one channel's elements.
+    bool IsRow() const { return rows * channels == 1; }
     // Whether it is rows of whole vectors of channels.
     bool IsLanes() const { return inner == 1 && channels % kLaneChannels == 0; }
   };
@@ -156,6 +158,10 @@ class Channels {
   template <typename F, typename Y>
   void ReduceTile(DType dtype, absl::Span<const Summed> summed, const Y& y,
                   const Tile& tile, int64_t next, int64_t chunk) const;
+  // Of a row in 16 bits.
+  template <typename F>
+  void ReduceLowRow(DType dtype, absl::Span<const Summed> summed,
+                    const Loaded& y, const Tile& tile, int64_t chunk) const;
   template <typename F, typename T, typename Y>
   void ReduceLanes(absl::Span<const Summed> summed, const Y& y,
                    const Tile& tile, int64_t chunk) const;
@@ -391,6 +397,12 @@ void Channels::ReduceChunk(DType dtype, absl::Span<const Summed> summed,
           ReduceLanes<F, T>(summed, y, tile, chunk);
         });
       } else {
+        if constexpr (std::is_same_v<Y, Loaded>) {
+          if (tile.IsRow() && IsLow(dtype) && HostIsa() != Isa::kBaseline) {
+            ReduceLowRow<F>(dtype, summed, y, tile, chunk);
+            continue;
+          }
+        }
         const int64_t next = i + tile_inner_ < inner_
                                  ? tile.at + tile_inner_
                                  : tile.at - i + tile.rows * channels_ * inner_;
@@ -411,24 +423,6 @@ void Channels::ReduceTile(DType dtype, absl::Span<const Summed> summed,
                           const Y& y, const Tile& tile, int64_t next,
                           int64_t chunk) const {
   const int64_t plane = this->plane();
-  if constexpr (std::is_same_v<Y, Loaded>) {
-    if (tile.rows * tile.channels == 1 && IsLow(dtype) &&
-        HostIsa() != Isa::kBaseline) {
-      for (const Summed& of : summed) {
-        float* const first = of.partial + chunk * channels_ + tile.channel;
-        const float shift =
-            of.shift == nullptr ? first[2 * plane] : of.shift[tile.channel];
-        const auto add = [&](auto zero) {
-          using T = decltype(zero);
-          channels_internal::AddLowRow<F>(
-              static_cast<const T*>(of.x), y.template Lanes<T>(tile, nullptr),
-              shift, tile.at, tile.inner, first, first + plane);
-        };
-        dtype == DType::kF16 ? add(half()) : add(bfloat16());
-      }
-      return;
-    }
-  }
   alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
   const float* ys = nullptr;
   // Who reads floats where they are waits at each piece of memory: the next
@@ -454,6 +448,25 @@ void Channels::ReduceTile(DType dtype, absl::Span<const Summed> summed,
         xs, ys,
         of.shift == nullptr ? first + 2 * plane : of.shift + tile.channel,
         tile.rows, tile.channels, tile.inner, first, first + plane);
+  }
+}
+
+template <typename F>
+void Channels::ReduceLowRow(DType dtype, absl::Span<const Summed> summed,
+                            const Loaded& y, const Tile& tile,
+                            int64_t chunk) const {
+  const int64_t plane = this->plane();
+  for (const Summed& of : summed) {
+    float* const first = of.partial + chunk * channels_ + tile.channel;
+    const float shift =
+        of.shift == nullptr ? first[2 * plane] : of.shift[tile.channel];
+    const auto add = [&](auto zero) {
+      using T = decltype(zero);
+      channels_internal::AddLowRow<F>(static_cast<const T*>(of.x),
+                                      y.Lanes<T>(tile, nullptr), shift, tile.at,
+                                      tile.inner, first, first + plane);
+    };
+    dtype == DType::kF16 ? add(half()) : add(bfloat16());
   }
 }
 
@@ -550,7 +563,7 @@ void Channels::MapTile(DType dtype, const void* x, const void* y, void* to,
     });
   }
   int64_t done = 0;
-  if (tile.rows * tile.channels == 1 && IsLow(dtype)) {
+  if (tile.IsRow() && IsLow(dtype)) {
     done = channels_internal::MapLowRow(dtype, x, y, tile.at, tile.inner, to,
                                         f.At(tile.channel));
     tile.inner -= done;

@@ -108,13 +108,7 @@ void NormalLanes(const NormalizeMap& map, int64_t channel, float* x) {
 #pragma GCC unroll 1  // else it becomes no vector
   for (int k = 0; k < Low::kSize; ++k) x[k] = map.At(channel + k)(x[k], x[k]);
 }
-// The same, rounded as if it had been stored as T.
-template <typename Low, typename T>
-void NormalizeLanes(const NormalizeMap& map, int64_t channel, float* x) {
-  NormalLanes<Low>(map, channel, x);
-  Low::Round(x, T());
-}
-// The same of a LowVectors.
+// The same of a LowVectors, rounded as if it had been stored as T.
 template <typename Some, typename T>
 void NormalizeVectors(const NormalizeMap& map, int64_t channel,
                       typename Some::Lanes& x) {

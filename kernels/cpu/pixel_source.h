@@ -50,7 +50,8 @@ struct PixelSource {
   void LoadOf(const T* from, int64_t c, float* to) const {
     Low::Load(from, to);
     if constexpr (kNorm) {
-      NormalizeLanes<Low, T>(norm, c, to);
+      NormalLanes<Low>(norm, c, to);
+      Low::Round(to, T());
       ReluOfLanes<Low>(to);
     }
   }
