@@ -123,7 +123,7 @@ const Shape kPackedShapes[] = {
     {"wide_filters", 3, 128, 5, 6, 128, 6, 6, {1, 1}, {3, 3}, {1, 1}, 1},
 };
 
-// Of windows and channels that tiles of 2 x 2 or 4 x 4 take.
+// Of windows and channels that tiles of 2 x 2, 2 x 4 or 4 x 4 take.
 const Shape kWinogradShapes[] = {
     {"even", 2, 32, 8, 6, 48, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
     {"odd", 3, 48, 7, 9, 32, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
@@ -218,7 +218,9 @@ class Convolution : public ::testing::TestWithParam<
     const double place = dtype == DType::kF32   ? 0
                          : dtype == DType::kF16 ? 0x1p-10
                                                 : 0x1p-7;
-    const double share = shape().kh == 5 && IsLow(this->dtype()) ? 8e-6 : 4e-6;
+    const double share = shape().kh == 3        ? 3e-6
+                         : IsLow(this->dtype()) ? 8e-6
+                                                : 6e-6;
     if (values.size() != exact.size()) return "sizes";
     for (size_t i = 0; i < values.size(); ++i) {
       const double most =

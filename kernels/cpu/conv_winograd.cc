@@ -38,8 +38,8 @@ class WinogradConv {
         result_(forward_ ? conv_.result_desc : conv_.image_desc),
         depth_(forward_ ? conv_.shape.channels : conv_.shape.filters),
         columns_(forward_ ? conv_.shape.filters : conv_.shape.channels),
-        tiles_(W::kMade, conv_.shape.samples, DimOf(conv_.shape.volume[1]),
-               DimOf(conv_.shape.volume[2])) {
+        tiles_(W::Down::kMade, W::Across::kMade, conv_.shape.samples,
+               DimOf(conv_.shape.volume[1]), DimOf(conv_.shape.volume[2])) {
     if (conv_.bias >= 0) bias_dtype_ = op.inputs()[conv_.bias].dtype;
     // Tiles that are made together: their points, seen and made, take at most
     // half of a second-level cache of a MiB, but for the deepest.
@@ -96,7 +96,7 @@ class WinogradConv {
   // Of a gradient, the flipped filter makes the image of the result.
   WinogradTiles::Dim DimOf(const ConvDim& dim) const {
     if (forward_) return {dim.result, dim.image, dim.before};
-    return {dim.image, dim.result, W::kTap - 1 - dim.before};
+    return {dim.image, dim.result, W::Down::kTap - 1 - dim.before};
   }
   // As of rows: points of a tile that lay a page apart would push each other
   // out of the first-level cache.
@@ -157,14 +157,15 @@ class WinogradConv {
         for (int64_t c = 0; c < kPanel; c += Low::kSize) {
           const float* const taps = from + r * row_step + c;
           float* const points = to + r * kPanel + c;
-          WinogradTransform<typename W::FilterLine, V>(
+          WinogradTransform<typename W::Down::FilterLine,
+                            typename W::Across::FilterLine, V>(
               [=](int y, int x, V* tap) {
-                *tap = *reinterpret_cast<const V*>(taps + (y * W::kTap + x) *
-                                                              tap_step);
+                *tap = *reinterpret_cast<const V*>(
+                    taps + (y * W::Down::kTap + x) * tap_step);
               },
               [=](int y, int x, const V& made) {
-                *reinterpret_cast<V*>(points + (y * W::kSeen + x) * point) =
-                    made;
+                *reinterpret_cast<V*>(points + (y * W::Across::kSeen + x) *
+                                                   point) = made;
               });
         }
       }
@@ -237,10 +238,11 @@ class WinogradConv {
         for (int64_t c = 0; c < n; c += Low::kSize) {
           const float* const from = made + (t - range.begin) * row + c;
           const V added = *reinterpret_cast<const V*>(bias + c);
-          WinogradTransform<typename W::ResultLine, V>(
+          WinogradTransform<typename W::Down::ResultLine,
+                            typename W::Across::ResultLine, V>(
               [=](int y, int x, V* made) {
-                *made = *reinterpret_cast<const V*>(from +
-                                                    (y * W::kSeen + x) * point);
+                *made = *reinterpret_cast<const V*>(
+                    from + (y * W::Across::kSeen + x) * point);
               },
               [&](int y, int x, const V& made) {
                 if (place.y + y >= view.height || place.x + x >= view.width) {

@@ -53,17 +53,15 @@ Candidate WinogradCandidate(ConvOp (*conv_of)(const BoundOp&)) {
     };
     return candidate;
   };
-  const auto chosen = [conv_of, two_of_three = of(TypeTag<Winograd<2, 3>>()),
-                       four_of_three = of(TypeTag<Winograd<4, 3>>()),
-                       two_of_five = of(TypeTag<Winograd<2, 5>>()),
-                       four_of_five = of(TypeTag<Winograd<4, 5>>())](
+  const auto chosen = [conv_of, three = of(TypeTag<WinogradOfThree>()),
+                       low_three = of(TypeTag<LowWinogradOfThree>()),
+                       five = of(TypeTag<WinogradOfFive>()),
+                       low_five = of(TypeTag<LowWinogradOfFive>())](
                           const BoundOp& op) -> const Candidate& {
     const ConvOp conv = conv_of(op);
     const bool is_low = IsLow(conv.image_desc.dtype);
-    if (conv.shape.volume[1].filter == 5) {
-      return is_low ? four_of_five : two_of_five;
-    }
-    return is_low ? four_of_three : two_of_three;
+    if (conv.shape.volume[1].filter == 5) return is_low ? low_five : five;
+    return is_low ? low_three : three;
   };
   Candidate candidate;
   candidate.name = "winograd";

@@ -33,8 +33,8 @@ class WinogradGradFilter {
  public:
   explicit WinogradGradFilter(const BoundOp& op)
       : conv_(GradFilterConvOf(op)),
-        tiles_(W::kMade, conv_.shape.samples, DimOf(conv_.shape.volume[1]),
-               DimOf(conv_.shape.volume[2])) {
+        tiles_(W::Down::kMade, W::Across::kMade, conv_.shape.samples,
+               DimOf(conv_.shape.volume[1]), DimOf(conv_.shape.volume[2])) {
     if (op.type() == "fusion") norm_.emplace(FusedOp(op).Of("norm"));
     parts_ = PartsOf(tiles_.count());
     // The longer, the fewer times sums are read and written.
@@ -182,9 +182,11 @@ class WinogradGradFilter {
       using Low = LowVector<decltype(isa)::value>;
       using V = WideVector<Low::kSize>;
       for (int64_t c = 0; c < n; c += Low::kSize) {
-        WinogradTransform<typename W::FilterGradLine, V>(
+        WinogradTransform<typename W::Down::FilterGradLine,
+                          typename W::Across::FilterGradLine, V>(
             [=](int y, int x, V* sum) {
-              const float* const at = sums + (y * W::kSeen + x) * point + c;
+              const float* const at =
+                  sums + (y * W::Across::kSeen + x) * point + c;
               *sum = *reinterpret_cast<const V*>(at);
               for (int64_t p = 1; p < parts; ++p) {
                 *sum += *reinterpret_cast<const V*>(at + p * part);
@@ -192,7 +194,7 @@ class WinogradGradFilter {
             },
             [=](int y, int x, const V& tap) {
               Low::Store(reinterpret_cast<const float*>(&tap),
-                         to + (y * W::kTap + x) * n + c);
+                         to + (y * W::Down::kTap + x) * n + c);
             });
       }
     });

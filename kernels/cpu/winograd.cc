@@ -10,10 +10,10 @@ namespace kernels {
 namespace {
 
 // Bit i: whether pixel first + i is one of `size`.
-template <int kSide>
+template <int n>
 unsigned PixelsInside(int64_t first, int64_t size) {
   unsigned inside = 0;
-  for (int i = 0; i < kSide; ++i) {
+  for (int i = 0; i < n; ++i) {
     inside |= static_cast<unsigned>(first + i >= 0 && first + i < size) << i;
   }
   return inside;
@@ -26,7 +26,7 @@ struct TilePixels : SinglePixels {
 };
 
 // Points of the tiles of a range.
-template <typename Line, typename Pixels>
+template <typename Down, typename Across, typename Pixels>
 void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
                     const WinogradTiles::View& view, WinogradRange range,
                     WinogradRange channels, const WinogradPoints& to) {
@@ -36,7 +36,6 @@ void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
     ForIsa([=](auto isa) {
       using Low = LowVector<decltype(isa)::value>;
       using V = WideVector<Low::kSize>;
-      constexpr int kSide = Line::kFrom;
       // What is stored may not be taken for these.
       const auto pixels = source;
       const WinogradPoints points_of = to;
@@ -47,12 +46,12 @@ void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
         const int64_t left = place.x - view.before_x;
         const int64_t first =
             (place.sample * view.height + top) * line + left * pixel;
-        const unsigned rows = PixelsInside<kSide>(top, view.height);
-        const unsigned columns = PixelsInside<kSide>(left, view.width);
+        const unsigned rows = PixelsInside<Down::kFrom>(top, view.height);
+        const unsigned columns = PixelsInside<Across::kFrom>(left, view.width);
         for (int64_t c = channels.begin; c < channels.end; c += Low::kSize) {
           const int64_t from = first + c;
           float* const row = points_of.At(t - range.begin, c - channels.begin);
-          WinogradTransform<Line, V>(
+          WinogradTransform<Down, Across, V>(
               [&](int y, int x, V* to) {
                 *to = V{};
                 if ((rows >> y & columns >> x & 1) == 0) return;
@@ -60,7 +59,8 @@ void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
                                           reinterpret_cast<float*>(to));
               },
               [=](int y, int x, const V& made) {
-                *reinterpret_cast<V*>(row + (y * Line::kTo + x) * point) = made;
+                *reinterpret_cast<V*>(row + (y * Across::kTo + x) * point) =
+                    made;
               });
         }
         tiles.Advance(&place);
@@ -75,29 +75,31 @@ template <typename W>
 void TransformSeen(const WinogradTiles& tiles, const PixelRows& x,
                    WinogradRange range, WinogradRange channels,
                    const WinogradPoints& to) {
-  TransformTiles<typename W::SeenLine, TilePixels<W, /*norm=*/true>>(
-      x, tiles, tiles.Seen(), range, channels, to);
+  TransformTiles<typename W::Down::SeenLine, typename W::Across::SeenLine,
+                 TilePixels<W, /*norm=*/true>>(x, tiles, tiles.Seen(), range,
+                                               channels, to);
 }
 
 template <typename W>
 void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
                    WinogradRange range, WinogradRange channels,
                    const WinogradPoints& to) {
-  TransformTiles<typename W::MadeLine, TilePixels<W, /*norm=*/false>>(
-      x, tiles, tiles.Made(), range, channels, to);
+  TransformTiles<typename W::Down::MadeLine, typename W::Across::MadeLine,
+                 TilePixels<W, /*norm=*/false>>(x, tiles, tiles.Made(), range,
+                                                channels, to);
 }
 
-#define HT_WINOGRAD(kMade, kTap)                                            \
-  template void TransformSeen<Winograd<kMade, kTap>>(                       \
-      const WinogradTiles&, const PixelRows&, WinogradRange, WinogradRange, \
-      const WinogradPoints&);                                               \
-  template void TransformMade<Winograd<kMade, kTap>>(                       \
-      const WinogradTiles&, const PixelRows&, WinogradRange, WinogradRange, \
-      const WinogradPoints&)
-HT_WINOGRAD(2, 3);
-HT_WINOGRAD(4, 3);
-HT_WINOGRAD(2, 5);
-HT_WINOGRAD(4, 5);
+#define HT_WINOGRAD(W)                                                   \
+  template void TransformSeen<W>(const WinogradTiles&, const PixelRows&, \
+                                 WinogradRange, WinogradRange,           \
+                                 const WinogradPoints&);                 \
+  template void TransformMade<W>(const WinogradTiles&, const PixelRows&, \
+                                 WinogradRange, WinogradRange,           \
+                                 const WinogradPoints&)
+HT_WINOGRAD(WinogradOfThree);
+HT_WINOGRAD(LowWinogradOfThree);
+HT_WINOGRAD(WinogradOfFive);
+HT_WINOGRAD(LowWinogradOfFive);
 #undef HT_WINOGRAD
 
 }  // namespace kernels

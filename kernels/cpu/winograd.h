@@ -1,9 +1,9 @@
 // Winograd's minimal filtering: F(2x2, 3x3) makes tiles of 2x2 pixels from 4x4
 // that it sees with 16 products for each pair of channels, where windows of a
-// 3x3 convolution one by one take 36; F(4x4, 3x3) and F(2x2, 5x5) see 6x6 and
-// take 36 in place of 144 and 100, F(4x4, 5x5) sees 8x8 and takes 64 in place
-// of 400. Lavin, Gray: Fast Algorithms for Convolutional Neural Networks
-// (2015), section 4.1:
+// 3x3 convolution one by one take 36; F(4x4, 3x3) sees 6x6 and takes 36 in
+// place of 144; F(2x4, 5x5) sees 6x8 and takes 48 in place of 200, F(4x4, 5x5)
+// 64 in place of 400. Lavin, Gray: Fast Algorithms for Convolutional Neural
+// Networks (2015), section 4.1:
 //
 //   Y = A' [(G g G') * (B' d B)] A
 //
@@ -15,13 +15,14 @@
 // (g0, (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2) and A' m (m0 + m1 + m2,
 // m1 - m2 - m3), transforms only add and halve: of normal numbers and 64 to 512
 // channels the error in f32 is 1.2 to 2 times that of direct sums, below 5e-7
-// of the largest. Of six points polynomials are taken at 0, 1/2, -1/2, 2, -2
-// and infinity: of F(2x2, 5x5) and 16 to 256 channels the error is 1.8 to 2.2
-// times that of direct sums (with 1 and -1 in place of the halves, 1.9 to 4.3);
-// of F(4x4, 3x3) and 64 to 512 channels 4 to 7 times, below 3e-6 of the largest
-// (with 1 and -1, 6 to 15). Of eight points 1 and -1 are added: of F(4x4, 5x5)
-// and 16 to 256 channels 3 to 6 times, below 8e-6 of the largest. What is not
-// finite in one pixel is so in the whole of its tiles.
+// of the largest. Of six points polynomials are taken at 0, 5/8, -5/8, 3/2,
+// -3/2 and infinity: of F(4x4, 3x3) the error is 1.5 to 2 times that of direct
+// sums, below 4e-6 of the largest (with halves and 2, 2.3 to 3.9). Of eight
+// points they are taken at 0, 1/2, -1/2, 2, -2, 1, -1 and infinity: of
+// F(2x4, 5x5), which has both, and 16 to 256 channels the error is 2 to 3 times
+// that of direct sums, of F(4x4, 5x5) 4 to 6 times, below 1e-5 of the largest.
+// Others of eighths, up to 4, round more. What is not finite in one pixel is so
+// in the whole of its tiles.
 #ifndef HALFTONE_KERNELS_CPU_WINOGRAD_H_
 #define HALFTONE_KERNELS_CPU_WINOGRAD_H_
 
@@ -37,14 +38,10 @@
 namespace halftone {
 namespace kernels {
 
-// F(made x made, tap x tap): pixels and points of a tile, taps of a filter.
+// F(made, tap), of one dim: pixels and points of a tile, taps of a filter.
 template <int made, int tap>
 struct WinogradSizes {
-  static constexpr int kMade = made, kTap = tap, kTaps = tap * tap;
-  static constexpr int kSeen = made + tap - 1, kPoints = kSeen * kSeen;
-  // Of images: what large tiles round is far less than what stores of 16 bits
-  // do.
-  using Types = std::conditional_t<(made > 2), LowTypes, TypeList<float>>;
+  static constexpr int kMade = made, kTap = tap, kSeen = made + tap - 1;
 };
 
 // The tiles of images of one size, and what each sees of other ones.
@@ -56,12 +53,16 @@ class WinogradTiles {
   struct Dim {
     int64_t made, seen, before;
   };
-  // Of side x side pixels.
-  WinogradTiles(int64_t side, int64_t samples, const Dim& height,
-                const Dim& width)
-      : side_(side), samples_(samples), height_(height), width_(width) {}
+  // Of lines x columns pixels.
+  WinogradTiles(int64_t lines, int64_t columns, int64_t samples,
+                const Dim& height, const Dim& width)
+      : lines_(lines),
+        columns_(columns),
+        samples_(samples),
+        height_(height),
+        width_(width) {}
 
-  int64_t of_sample() const { return TilesOf(height_) * TilesOf(width_); }
+  int64_t of_sample() const { return TilesDown() * TilesAcross(); }
   int64_t count() const { return samples_ * of_sample(); }
   int64_t pixels_of_sample() const { return height_.made * width_.made; }
   // The first pixel that a tile makes.
@@ -69,16 +70,16 @@ class WinogradTiles {
     int64_t sample, y, x;
   };
   Place PlaceOf(int64_t tile) const {
-    const int64_t lines = TilesOf(height_), columns = TilesOf(width_);
-    const int64_t line = tile / columns;
-    return {line / lines, line % lines * side_, tile % columns * side_};
+    const int64_t down = TilesDown(), across = TilesAcross();
+    const int64_t line = tile / across;
+    return {line / down, line % down * lines_, tile % across * columns_};
   }
   // Of the next tile.
   void Advance(Place* place) const {
-    place->x += side_;
+    place->x += columns_;
     if (place->x < width_.made) return;
     place->x = 0;
-    place->y += side_;
+    place->y += lines_;
     if (place->y < height_.made) return;
     place->y = 0;
     ++place->sample;
@@ -94,11 +95,12 @@ class WinogradTiles {
   View Made() const { return {height_.made, width_.made, 0, 0}; }
 
  private:
-  int64_t TilesOf(const Dim& dim) const {
-    return (dim.made + side_ - 1) / side_;
+  int64_t TilesDown() const { return (height_.made + lines_ - 1) / lines_; }
+  int64_t TilesAcross() const {
+    return (width_.made + columns_ - 1) / columns_;
   }
 
-  int64_t side_ = 2, samples_ = 0;
+  int64_t lines_ = 1, columns_ = 1, samples_ = 0;
   Dim height_ = {}, width_ = {};
 };
 
@@ -141,11 +143,39 @@ void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
 // ---- For bodies of ForIsa. `Line`s transform a line of kFrom vectors into one
 // of kTo, which lie to_step apart.
 
-// Polynomials are taken at 0, at the first kPairs of these and their negatives,
-// and at infinity.
-inline constexpr float kWinogradPoints[] = {0.5f, 2, 1};
-
 namespace winograd_internal {
+// Polynomials are taken at 0, at these and their negatives, and at infinity.
+template <int pairs>
+inline constexpr float kAt[pairs] = {};
+template <>
+inline constexpr float kAt<2>[] = {0.625f, 1.5f};
+template <>
+inline constexpr float kAt<3>[] = {0.5f, 2, 1};
+
+// Of each pair and of 0: the product of what a point is apart from the others,
+// to the power of -1, but for the sign of that of 0.
+template <int pairs>
+struct Factors {
+  float of[pairs];
+  float zero;
+};
+template <int pairs>
+constexpr Factors<pairs> FactorsOf() {
+  Factors<pairs> factors = {};
+  float zero = 1;
+  for (int i = 0; i < pairs; ++i) {
+    const float square = kAt<pairs>[i] * kAt<pairs>[i];
+    float apart = 2 * square;
+    for (int p = 0; p < pairs; ++p) {
+      if (p != i) apart *= square - kAt<pairs>[p] * kAt<pairs>[p];
+    }
+    factors.of[i] = 1 / apart;
+    zero *= square;
+  }
+  factors.zero = 1 / zero;
+  return factors;
+}
+
 // x to the power of n.
 constexpr float Power(float x, int n) {
   return n == 0 ? 1 : x * Power(x, n - 1);
@@ -176,9 +206,12 @@ struct Seen<2> {
   ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* d, V* to, int to_step) {
     const V d1 = d[1], d2 = d[2], d3 = d[3];
     const V d4 = d[4];
-    const V even[] = {d4 - 4.0f * d2, d4 - 0.25f * d2};
-    const V odd[] = {0.5f * d3 - 2.0f * d1, 2.0f * d3 - 0.5f * d1};
-    const V first = (d[0] + d4) - 4.25f * d2, last = (d1 + d[5]) - 4.25f * d3;
+    constexpr float p = kAt<2>[0], q = kAt<2>[1];
+    constexpr float all = p * p * q * q, sum = p * p + q * q;
+    const V even[] = {d4 - q * q * d2, d4 - p * p * d2};
+    const V odd[] = {p * d3 - p * q * q * d1, q * d3 - q * p * p * d1};
+    const V first = (all * d[0] + d4) - sum * d2;
+    const V last = (all * d1 + d[5]) - sum * d3;
     StorePoints<2>(first, even, odd, last, to, to_step);
   }
 };
@@ -201,17 +234,15 @@ struct Seen<3> {
 };
 }  // namespace winograd_internal
 
-// Of six points and of eight.
+// Of six points and of eight: transforms of a line.
 template <int made, int tap>
-struct Winograd : WinogradSizes<made, tap> {
+struct WinogradLines : WinogradSizes<made, tap> {
   static constexpr int kPairs = (made + tap - 1) / 2 - 1;
   static_assert((kPairs == 2 || kPairs == 3) && (made + tap) % 2 == 1);
-  // Of a pair of points: the product of what each is apart from the others, to
-  // the power of -1.
-  static constexpr float Factor(int pair) {
-    constexpr float kSix[] = {-8.0f / 15, 1.0f / 30};
-    constexpr float kEight[] = {32.0f / 45, 1.0f / 90, -2.0f / 9};
-    return kPairs == 2 ? kSix[pair] : kEight[pair];
+  static constexpr winograd_internal::Factors<kPairs> kFactors =
+      winograd_internal::FactorsOf<kPairs>();
+  static constexpr float At(int pair) {
+    return winograd_internal::kAt<kPairs>[pair];
   }
 
   using SeenLine = winograd_internal::Seen<kPairs>;
@@ -226,11 +257,11 @@ struct Winograd : WinogradSizes<made, tap> {
 #pragma GCC unroll 3
       for (int p = 0; p < kPairs; ++p) {
         even[p] = c[0];
-        odd[p] = kWinogradPoints[p] * c[1];
+        odd[p] = At(p) * c[1];
 #pragma GCC unroll 3
         for (int i = 2; i < n; ++i) {
           (i % 2 == 0 ? even : odd)[p] +=
-              winograd_internal::Power(kWinogradPoints[p], i) * c[i];
+              winograd_internal::Power(At(p), i) * c[i];
         }
       }
       winograd_internal::StorePoints<kPairs>(c[0], even, odd, c[n - 1], to,
@@ -253,17 +284,17 @@ struct Winograd : WinogradSizes<made, tap> {
       V sums[n];
 #pragma GCC unroll 3
       for (int p = 0; p < kPairs; ++p) {
-        const float factor = factors ? Factor(p) : 1;
+        const float factor = factors ? kFactors.of[p] : 1;
         const V even = factor * (m[2 * p + 1] + m[2 * p + 2]);
         const V odd = factor * (m[2 * p + 1] - m[2 * p + 2]);
 #pragma GCC unroll 5
         for (int i = 0; i < n; ++i) {
-          const V term = winograd_internal::Power(kWinogradPoints[p], i) *
-                         (i % 2 == 0 ? even : odd);
+          const V term =
+              winograd_internal::Power(At(p), i) * (i % 2 == 0 ? even : odd);
           sums[i] = p == 0 ? term : sums[i] + term;
         }
       }
-      to[0] = m[0] + sums[0];
+      to[0] = (factors ? kFactors.zero : 1) * m[0] + sums[0];
 #pragma GCC unroll 5
       for (int i = 1; i < n; ++i) {
         to[i * to_step] = i < n - 1 ? sums[i] : sums[i] + m[kFrom - 1];
@@ -277,9 +308,10 @@ struct Winograd : WinogradSizes<made, tap> {
     ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* g, V* to,
                                                  int to_step) {
       AtPoints<tap>::Run(g, to, to_step);
+      to[0] *= kFactors.zero;
 #pragma GCC unroll 6
       for (int i = 0; i < 2 * kPairs; ++i) {
-        to[(i + 1) * to_step] *= Factor(i / 2);
+        to[(i + 1) * to_step] *= kFactors.of[i / 2];
       }
     }
   };
@@ -293,7 +325,7 @@ struct Winograd : WinogradSizes<made, tap> {
 };
 
 template <>
-struct Winograd<2, 3> : WinogradSizes<2, 3> {
+struct WinogradLines<2, 3> : WinogradSizes<2, 3> {
   struct SeenLine {
     static constexpr int kFrom = 4, kTo = 4;
     template <typename V>
@@ -353,6 +385,24 @@ struct Winograd<2, 3> : WinogradSizes<2, 3> {
   };
 };
 
+// F(down x across, tap x tap): the transforms of a tile's columns and of its
+// lines, points of a tile and taps of a filter.
+template <int down, int across, int tap>
+struct Winograd {
+  using Down = WinogradLines<down, tap>;
+  using Across = WinogradLines<across, tap>;
+  static constexpr int kTaps = tap * tap;
+  static constexpr int kPoints = Down::kSeen * Across::kSeen;
+  // Of images.
+  using Types = std::conditional_t<(down > 2), LowTypes, TypeList<float>>;
+};
+// What large tiles round is far less than what stores of 16 bits do; f32 takes
+// those that round little more than direct sums.
+using WinogradOfThree = Winograd<2, 2, 3>;
+using LowWinogradOfThree = Winograd<4, 4, 3>;
+using WinogradOfFive = Winograd<2, 4, 5>;
+using LowWinogradOfFive = Winograd<4, 4, 5>;
+
 namespace winograd_internal {
 // body(i) of 0 to n - 1. Lines of eight take a compiler too long to unroll for
 // what they gain.
@@ -368,25 +418,26 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ForLines(const Body& body) {
 }
 }  // namespace winograd_internal
 
-// Both dims of kFrom x kFrom vectors: load(y, x, &vector) gives them, and
-// store(y, x, vector) takes those that are made. What is between lies in memory
-// where there are more vectors than registers; nothing else does.
-template <typename Line, typename V, typename Load, typename Store>
+// Both dims of Down::kFrom x Across::kFrom vectors: load(y, x, &vector) gives
+// them, and store(y, x, vector) takes those that are made. What is between lies
+// in memory where there are more vectors than registers; nothing else does.
+template <typename Down, typename Across, typename V, typename Load,
+          typename Store>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void WinogradTransform(const Load& load,
                                                            const Store& store) {
-  constexpr int kFrom = Line::kFrom, kTo = Line::kTo;
-  V half[kTo * kFrom];
+  constexpr int kFrom = Across::kFrom;
+  V half[Down::kTo * kFrom];
   winograd_internal::ForLines<kFrom>([&](int x) {
-    V line[kFrom];
+    V line[Down::kFrom];
 #pragma GCC unroll 8
-    for (int y = 0; y < kFrom; ++y) load(y, x, &line[y]);
-    Line::Run(line, half + x, kFrom);
+    for (int y = 0; y < Down::kFrom; ++y) load(y, x, &line[y]);
+    Down::Run(line, half + x, kFrom);
   });
-  winograd_internal::ForLines<kTo>([&](int y) {
-    V line[kTo];
-    Line::Run(half + y * kFrom, line, 1);
+  winograd_internal::ForLines<Down::kTo>([&](int y) {
+    V line[Across::kTo];
+    Across::Run(half + y * kFrom, line, 1);
 #pragma GCC unroll 8
-    for (int x = 0; x < kTo; ++x) store(y, x, line[x]);
+    for (int x = 0; x < Across::kTo; ++x) store(y, x, line[x]);
   });
 }
 
