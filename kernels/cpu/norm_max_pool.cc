@@ -3,8 +3,10 @@
 // strip of a normal image, or a tile of its gradient, is in the caches and
 // nowhere else. Each op's result is rounded to the tensors' dtype, as if it had
 // been stored: the bits are the body's.
-#include <vector>
+#include <algorithm>
+#include <cstdint>
 
+#include "absl/base/attributes.h"
 #include "kernels/common/norm_fusions.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/pool.h"
@@ -15,12 +17,39 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// norm_max_pool: strips of lines of windows.
+// relu of norm, rounded once, as that keeps signs and order.
+template <typename T>
+struct NormalPixels {
+  static constexpr bool kNegative = false;
+  NormalizeMap map;
+
+  template <typename Low>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Load(const T* x, int64_t channel,
+                                         float* lanes) const {
+    Low::Load(x, lanes);
+    NormalLanes<Low>(map, channel, lanes);
+    ReluOfLanes<Low>(lanes);
+    Low::Round(lanes, T());
+  }
+  float At(const T* x, int64_t channel) const {
+    const float v = static_cast<float>(*x);
+    const T normal = static_cast<T>(map.At(channel)(v, v));
+    return functors::ReluOp()(static_cast<float>(normal));
+  }
+};
+// What those were stored as.
+struct StoredNormalPixels : StoredPixels {
+  static constexpr bool kNegative = false;
+};
+
+// norm_max_pool: strips of lines of windows. Pixels that one window holds at
+// most are normalised as they are read; others once before.
 template <typename T>
 class NormMaxPool {
  public:
   explicit NormMaxPool(const BoundOp& fusion) : at_(fusion), most_(at_.shape) {
-    const PoolDim& h = at_.shape.h;
+    const PoolDim &h = at_.shape.h, &w = at_.shape.w;
+    apart_ = h.kernel <= h.stride && w.kernel <= w.stride;
     const int64_t bytes = h.kernel > h.stride ? kFarBytes : kNearBytes;
     const int64_t rows = bytes / std::max<int64_t>(1, RowBytes());
     lines_ = std::clamp<int64_t>((rows - h.kernel) / h.stride + 1, 1,
@@ -54,6 +83,7 @@ class NormMaxPool {
 
   int64_t RowBytes() const { return at_.shape.InRow() * sizeof(T); }
   int64_t StripFloats() const {
+    if (apart_) return 0;
     const PoolDim& h = at_.shape.h;
     const int64_t rows =
         std::min(h.in, (lines_ - 1) * h.stride + h.kernel) * RowBytes();
@@ -68,24 +98,29 @@ class NormMaxPool {
     const int64_t end = std::min(shape.h.out, first + lines_);
     const Range rows = {shape.h.Window(first).begin,
                         shape.h.Window(end - 1).end};
-    const T* const x = static_cast<const T*>(buffers.inputs[at_.norm.x]) +
-                       plane * shape.h.in * shape.InRow();
-    if (rows.size() > 0) {
-      Normalize(map, x + rows.begin * shape.InRow(), rows.size() * shape.w.in,
-                scratch);
+    const T* x = static_cast<const T*>(buffers.inputs[at_.norm.x]) +
+                 plane * shape.h.in * shape.InRow();
+    const NormalPixels<T> normal = {map};
+    if (!apart_ && rows.size() > 0) {
+      const int64_t begin = rows.begin * shape.InRow();
+      Normalize(normal, x + begin, rows.size() * shape.w.in, scratch);
+      x = scratch - begin;
     }
     const int64_t windows = plane * shape.h.out * shape.OutRow();
     T* const out = static_cast<T*>(buffers.outputs[at_.out]) + windows;
     auto* const argmax =
         static_cast<uint8_t*>(buffers.outputs[at_.argmax]) + windows;
     for (int64_t oh = first; oh < end; ++oh) {
-      most_.Line(oh, scratch - rows.begin * shape.InRow(),
-                 out + oh * shape.OutRow(), argmax + oh * shape.OutRow());
+      const int64_t line = oh * shape.OutRow();
+      if (apart_) {
+        most_.Line(oh, x, out + line, argmax + line, normal);
+      } else {
+        most_.Line(oh, x, out + line, argmax + line, StoredNormalPixels());
+      }
     }
   }
 
-  // relu of norm, of pixels; rounded once, as that keeps signs and order.
-  void Normalize(const NormalizeMap& map, const T* x, int64_t pixels,
+  void Normalize(const NormalPixels<T>& normal, const T* x, int64_t pixels,
                  T* to) const {
     const int64_t channels = at_.shape.channels;
     ForIsa([=](auto isa) {
@@ -95,23 +130,19 @@ class NormMaxPool {
         const int64_t at = p * channels;
         for (int64_t c = 0; c < whole; c += Low::kSize) {
           float lanes[Low::kSize];
-          Low::Load(x + at + c, lanes);
-          NormalLanes<Low>(map, c, lanes);
-          ReluOfLanes<Low>(lanes);
-          Low::Store(lanes, to + at + c);
+          normal.template Load<Low>(x + at + c, c, lanes);
+          Low::StoreExact(lanes, to + at + c);
         }
         for (int64_t c = whole; c < channels; ++c) {
-          const float v = static_cast<float>(x[at + c]);
-          const T normal = static_cast<T>(map.At(c)(v, v));
-          to[at + c] =
-              static_cast<T>(functors::ReluOp()(static_cast<float>(normal)));
+          to[at + c] = static_cast<T>(normal.At(x + at + c, c));
         }
       }
     });
   }
 
   NormMaxPoolAt at_;
-  PixelsMost<T, /*kNegative=*/false> most_;
+  PixelsMost<T> most_;
+  bool apart_ = false;
   int64_t lines_, strips_;  // of a strip; of a plane
 };
 

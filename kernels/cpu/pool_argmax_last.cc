@@ -33,7 +33,7 @@ class PixelsArgmax {
     T* out = static_cast<T*>(buffers.outputs[0]) + line * shape_.OutRow();
     auto* argmax =
         static_cast<uint8_t*>(buffers.outputs[1]) + line * shape_.OutRow();
-    most_.Line(line % shape_.h.out, x, out, argmax);
+    most_.Line(line % shape_.h.out, x, out, argmax, StoredPixels());
   }
 
   PoolShape shape_;

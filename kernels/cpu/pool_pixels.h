@@ -4,10 +4,12 @@
 #ifndef HALFTONE_KERNELS_CPU_POOL_PIXELS_H_
 #define HALFTONE_KERNELS_CPU_POOL_PIXELS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "kernels/common/pool_shape.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
@@ -129,22 +131,41 @@ inline void ForPixelWindows(const PoolShape& shape, int64_t oh,
   }
 }
 
+// Pixels as they lie; `channel`: of the first lane. Others that PixelsMost
+// reads have what this has, for bodies of ForIsa.
+struct StoredPixels {
+  // Whether there may be numbers below 0, or -0.
+  static constexpr bool kNegative = true;
+
+  template <typename Low, typename T>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Load(const T* x, int64_t,
+                                         float* lanes) const {
+    Low::Load(x, lanes);
+  }
+  template <typename T>
+  float At(const T* x, int64_t) const {
+    return static_cast<float>(*x);
+  }
+};
+
 // Window by window, first the maxima of a vector of channels, then their
-// places. Of numbers that are not `kNegative`, nor -0, equals are the same:
-// both come at once.
-template <typename T, bool kNegative = true>
+// places. Of numbers that are not negative equals are the same: both come at
+// once.
+template <typename T>
 class PixelsMost {
  public:
   explicit PixelsMost(const PoolShape& shape) : shape_(shape) {}
 
   // A line of windows; `x`: of the image's first element.
-  void Line(int64_t oh, const T* x, T* out, uint8_t* argmax) const {
+  template <typename Pixels>
+  void Line(int64_t oh, const T* x, T* out, uint8_t* argmax,
+            const Pixels& pixels) const {
     ForIsa([&, x, out, argmax](auto isa) {
       ForPixelWindows(
           shape_, oh, /*also_by_column=*/true,
           [&](const PixelTaps& taps, int64_t begin, int64_t window) {
             RunWindow<decltype(isa)::value>(taps, x + begin, out + window,
-                                            argmax + window);
+                                            argmax + window, pixels);
           });
     });
   }
@@ -152,44 +173,50 @@ class PixelsMost {
  private:
   // ---- For bodies of ForIsa.
 
-  template <Isa kIsa>
-  void RunWindow(const PixelTaps& taps, const T* x, T* out,
-                 uint8_t* argmax) const {
+  template <Isa kIsa, typename Pixels>
+  void RunWindow(const PixelTaps& taps, const T* x, T* out, uint8_t* argmax,
+                 const Pixels& pixels) const {
     const int64_t channels = shape_.channels;
     int64_t c = 0;
 #ifdef HT_ISA_X86
     if constexpr (kIsa == Isa::kAvx512) {
       for (; taps.count > 0 && c + 64 <= channels; c += 64) {
-        RunWide<4>(taps, x + c, out + c, argmax + c);
+        RunWide<4>(taps, x, c, out, argmax, pixels);
       }
       for (; taps.count > 0 && c + 16 <= channels; c += 16) {
-        RunWide<1>(taps, x + c, out + c, argmax + c);
+        RunWide<1>(taps, x, c, out, argmax, pixels);
       }
     }
 #endif  // HT_ISA_X86
     for (; taps.count > 0 && c + 4 * kVector <= channels; c += 4 * kVector) {
-      RunVectors<kIsa, 4>(taps, x + c, out + c, argmax + c);
+      RunVectors<kIsa, 4>(taps, x, c, out, argmax, pixels);
     }
     for (; taps.count > 0 && c + kVector <= channels; c += kVector) {
-      RunVectors<kIsa, 1>(taps, x + c, out + c, argmax + c);
+      RunVectors<kIsa, 1>(taps, x, c, out, argmax, pixels);
     }
-    for (; c < channels; ++c) RunChannel(taps, x + c, out + c, argmax + c);
+    for (; c < channels; ++c) RunChannel(taps, x, c, out, argmax, pixels);
   }
 
-  template <Isa kIsa, int kVectors>
-  void RunVectors(const PixelTaps& taps, const T* x, T* out,
-                  uint8_t* argmax) const {
+  // Channels from `channel` on.
+  template <Isa kIsa, int kVectors, typename Pixels>
+  void RunVectors(const PixelTaps& taps, const T* x, int64_t channel, T* out,
+                  uint8_t* argmax, const Pixels& pixels) const {
     using Vectors = VectorsOf<T, kIsa>;
     Vector most[kVectors], sums[kVectors], v;
+    const auto load = [&](int64_t at, int k, Vector* to) {
+      const int64_t c = channel + k * kVector;
+      pixels.template Load<typename Vectors::Low>(x + at + c, c,
+                                                  reinterpret_cast<float*>(to));
+    };
 #pragma GCC unroll 4
     for (int k = 0; k < kVectors; ++k) {
-      Vectors::Load(x + taps.by_column[0] + k * kVector, &most[k]);
+      load(taps.by_column[0], k, &most[k]);
       sums[k] = most[k];
     }
     for (int i = 1; i < taps.count; ++i) {
 #pragma GCC unroll 4
       for (int k = 0; k < kVectors; ++k) {
-        Vectors::Load(x + taps.by_column[i] + k * kVector, &v);
+        load(taps.by_column[i], k, &v);
         most[k] = v > most[k] ? v : most[k];
         sums[k] += v;  // NaN wherever an element is
       }
@@ -199,38 +226,44 @@ class PixelsMost {
       const VectorMask place = taps.places[i] - VectorMask{};
 #pragma GCC unroll 4
       for (int k = 0; k < kVectors; ++k) {
-        Vectors::Load(x + taps.by_row[i] + k * kVector, &v);
+        load(taps.by_row[i], k, &v);
         places[k] = v == most[k] ? place : places[k];
       }
     }
 #pragma GCC unroll 4
     for (int k = 0; k < kVectors; ++k) {
       nans |= sums[k] != sums[k];
-      Vectors::Store(most[k], out + k * kVector);
+      Vectors::Store(most[k], out + channel + k * kVector);
       Vectors::Places::Store(reinterpret_cast<const int32_t*>(&places[k]),
-                             argmax + k * kVector);
+                             argmax + channel + k * kVector);
     }
     int any = 0;
     for (int k = 0; k < kVector; ++k) any |= nans[k];
     for (int c = 0; any != 0 && c < kVectors * kVector; ++c) {
-      RunChannel(taps, x + c, out + c, argmax + c);
+      RunChannel(taps, x, channel + c, out, argmax, pixels);
     }
   }
 
 #ifdef HT_ISA_X86
   // Vectors of 16 channels, whose places are chosen as bytes.
-  template <int kVectors>
-  HT_TARGET_AVX512 void RunWide(const PixelTaps& taps, const T* x, T* out,
-                                uint8_t* argmax) const {
+  template <int kVectors, typename Pixels>
+  HT_TARGET_AVX512 void RunWide(const PixelTaps& taps, const T* x,
+                                int64_t channel, T* out, uint8_t* argmax,
+                                const Pixels& pixels) const {
     using Low = LowVector<Isa::kAvx512>;
+    constexpr bool kNegative = Pixels::kNegative;
     alignas(64) float lanes[16];
+    const auto load = [&](int64_t at, int k) {
+      const int64_t c = channel + 16 * k;
+      pixels.template Load<Low>(x + at + c, c, lanes);
+    };
     __m512 most[kVectors], sums[kVectors];
     __m128i places[kVectors];
     const int64_t* const order = kNegative ? taps.by_column : taps.by_row;
     const auto first = static_cast<char>(taps.places[0]);
 #pragma GCC unroll 4
     for (int k = 0; k < kVectors; ++k) {
-      Low::Load(x + order[0] + 16 * k, lanes);
+      load(order[0], k);
       sums[k] = most[k] = _mm512_load_ps(lanes);
       places[k] = _mm_set1_epi8(first);
     }
@@ -238,7 +271,7 @@ class PixelsMost {
       const __m128i place = _mm_set1_epi8(static_cast<char>(taps.places[i]));
 #pragma GCC unroll 4
       for (int k = 0; k < kVectors; ++k) {
-        Low::Load(x + order[i] + 16 * k, lanes);
+        load(order[i], k);
         const __m512 v = _mm512_load_ps(lanes);
         if (!kNegative) {
           const __mmask16 more = _mm512_cmp_ps_mask(v, most[k], _CMP_GT_OQ);
@@ -253,7 +286,7 @@ class PixelsMost {
       const __m128i place = _mm_set1_epi8(static_cast<char>(taps.places[i]));
 #pragma GCC unroll 4
       for (int k = 0; k < kVectors; ++k) {
-        Low::Load(x + taps.by_row[i] + 16 * k, lanes);
+        load(taps.by_row[i], k);
         const __mmask16 same =
             _mm512_cmp_ps_mask(_mm512_load_ps(lanes), most[k], _CMP_EQ_OQ);
         places[k] = _mm_mask_mov_epi8(places[k], same, place);
@@ -264,29 +297,31 @@ class PixelsMost {
     for (int k = 0; k < kVectors; ++k) {
       nans |= _mm512_cmp_ps_mask(sums[k], sums[k], _CMP_UNORD_Q);
       _mm512_store_ps(lanes, most[k]);
-      Low::Store(lanes, out + 16 * k);
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(argmax + 16 * k), places[k]);
+      Low::StoreExact(lanes, out + channel + 16 * k);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(argmax + channel + 16 * k),
+                       places[k]);
     }
     for (int c = 0; nans != 0 && c < 16 * kVectors; ++c) {
-      RunChannel(taps, x + c, out + c, argmax + c);
+      RunChannel(taps, x, channel + c, out, argmax, pixels);
     }
   }
 #endif  // HT_ISA_X86
 
-  void RunChannel(const PixelTaps& taps, const T* x, T* out,
-                  uint8_t* argmax) const {
-    *argmax = kNoArgmax;
+  template <typename Pixels>
+  void RunChannel(const PixelTaps& taps, const T* x, int64_t channel, T* out,
+                  uint8_t* argmax, const Pixels& pixels) const {
+    argmax[channel] = kNoArgmax;
     float most = shape_.of_nothing;
     for (int i = 0; i < taps.count; ++i) {
-      const float v = static_cast<float>(x[taps.by_column[i]]);
+      const float v = pixels.At(x + taps.by_column[i] + channel, channel);
       most = i == 0 ? v : Larger()(most, v);
     }
     for (int i = taps.count - 1; i >= 0; --i) {
-      const float v = static_cast<float>(x[taps.by_row[i]]);
+      const float v = pixels.At(x + taps.by_row[i] + channel, channel);
       const bool same = v == most || (v != v && most != most);
-      if (same) *argmax = static_cast<uint8_t>(taps.places[i]);
+      if (same) argmax[channel] = static_cast<uint8_t>(taps.places[i]);
     }
-    *out = static_cast<T>(most);
+    out[channel] = static_cast<T>(most);
   }
 
   PoolShape shape_;
@@ -365,33 +400,50 @@ class PixelsGather {
       if (columns.size() <= 0) {
         std::fill_n(x_grad, n, static_cast<T>(0.0f));
       } else {
-        const int64_t window =
-            columns.begin * shape_.w.stride - shape_.w.before;
-        end = std::min(pixels.end, window + shape_.w.kernel);
-        Spread<kIsa>(WindowOver(line, columns.begin, x, grad, argmax), end - x,
-                     n, x_grad);
+        const PoolDim& w = shape_.w;
+        const int64_t window = columns.begin * w.stride - w.before;
+        end = std::min(pixels.end, window + w.kernel);
+        int64_t windows = 1;
+        if (x == window && w.kernel == w.stride) {
+          windows = std::clamp<int64_t>((pixels.end - x) / w.kernel, 1,
+                                        w.out - columns.begin);
+        }
+        Spread<kIsa>(WindowOver(line, columns.begin, x, grad, argmax), windows,
+                     end - x, n, x_grad);
+        end += (windows - 1) * w.kernel;
       }
       x_grad += (end - x) * n;
       x = end;
     }
   }
 
-  // A window's gradient to its pixels from that of its place on.
+  // The gradients of windows side by side to `pixels` of each, from that of the
+  // first one's place on.
   template <Isa kIsa, typename T>
-  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Spread(const Window<T>& window,
-                                                  int64_t pixels, int64_t n,
-                                                  T* x_grad) {
-    int64_t c = 0;
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Spread(const Window<T>& window,
+                                           int64_t windows, int64_t pixels,
+                                           int64_t n, T* x_grad) const {
+    const int64_t channels = shape_.channels, step = pixels * n;
+    for (int64_t j = 0; j < pixels; ++j) {
+      const auto place = static_cast<uint8_t>(window.place + j);
+      T* const to = x_grad + j * n;
+      int64_t c = 0;
 #ifdef HT_ISA_X86
-    if constexpr (kIsa == Isa::kAvx512) {
-      for (; c + 16 <= n; c += 16) SpreadWide(window, pixels, n, c, x_grad + c);
-    }
+      if constexpr (kIsa == Isa::kAvx512) {
+        for (; c + 16 <= n; c += 16) {
+          SpreadWide(window.grad + c, window.argmax + c, channels, windows,
+                     place, to + c, step);
+        }
+      }
 #endif  // HT_ISA_X86
-    for (; c < n; ++c) {
-      const T grad = static_cast<T>(0.0f + static_cast<float>(window.grad[c]));
-      for (int64_t j = 0; j < pixels; ++j) {
-        x_grad[j * n + c] =
-            window.argmax[c] == window.place + j ? grad : static_cast<T>(0.0f);
+      for (; c < n; ++c) {
+        for (int64_t i = 0; i < windows; ++i) {
+          const int64_t at = i * channels + c;
+          const float grad = window.argmax[at] == place
+                                 ? static_cast<float>(window.grad[at])
+                                 : 0.0f;
+          to[i * step + c] = static_cast<T>(0.0f + grad);
+        }
       }
     }
   }
@@ -423,34 +475,32 @@ class PixelsGather {
   }
 
 #ifdef HT_ISA_X86
-  // Of 16 channels, whose places are compared as bytes.
+  // Of 16 channels, whose places are compared as bytes: to a pixel of each
+  // window, `to_step` apart.
   template <typename T>
-  HT_TARGET_AVX512 static void SpreadWide(const Window<T>& window,
-                                          int64_t pixels, int64_t n, int64_t c,
-                                          T* x_grad) {
-    const __m128i argmax =
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(window.argmax + c));
-    if constexpr (sizeof(T) == sizeof(float)) {
-      const __m512 grad = _mm512_loadu_ps(window.grad + c);
-      for (int64_t j = 0; j < pixels; ++j) {
-        const auto place = _mm_set1_epi8(static_cast<char>(window.place + j));
-        const __mmask16 found = _mm_cmpeq_epi8_mask(argmax, place);
-        _mm512_storeu_ps(x_grad + j * n,
-                         _mm512_maskz_add_ps(found, _mm512_setzero_ps(), grad));
+  HT_TARGET_AVX512 static void SpreadWide(const T* grad, const uint8_t* argmax,
+                                          int64_t step, int64_t windows,
+                                          uint8_t place, T* to,
+                                          int64_t to_step) {
+    const __m128i places = _mm_set1_epi8(static_cast<char>(place));
+    for (int64_t i = 0; i < windows; ++i) {
+      const __mmask16 found = _mm_cmpeq_epi8_mask(
+          _mm_loadu_si128(reinterpret_cast<const __m128i*>(argmax)), places);
+      if constexpr (sizeof(T) == sizeof(float)) {
+        _mm512_storeu_ps(to, _mm512_maskz_add_ps(found, _mm512_setzero_ps(),
+                                                 _mm512_loadu_ps(grad)));
+      } else {
+        const __m256i v =
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(grad));
+        // Of -0 a 0.
+        const __mmask16 given =
+            _mm256_mask_cmpneq_epi16_mask(found, v, _mm256_set1_epi16(-0x8000));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                            _mm256_maskz_mov_epi16(given, v));
       }
-    } else {
-      const auto* const grads =
-          reinterpret_cast<const __m256i*>(window.grad + c);
-      __m256i grad = _mm256_loadu_si256(grads);
-      // Of -0 a 0.
-      grad = _mm256_maskz_mov_epi16(
-          _mm256_cmpneq_epi16_mask(grad, _mm256_set1_epi16(-0x8000)), grad);
-      for (int64_t j = 0; j < pixels; ++j) {
-        const auto place = _mm_set1_epi8(static_cast<char>(window.place + j));
-        const __mmask16 found = _mm_cmpeq_epi8_mask(argmax, place);
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(x_grad + j * n),
-                            _mm256_maskz_mov_epi16(found, grad));
-      }
+      grad += step;
+      argmax += step;
+      to += to_step;
     }
   }
 
