@@ -22,20 +22,18 @@
 #include "graph/base/layout.h"
 #include "kernels/common/conv_shape.h"
 #include "kernels/common/dispatch.h"
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/conv_phases.h"
 #include "kernels/cpu/convert.h"
-#include "kernels/cpu/isa.h"
-#include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
-#include "kernels/cpu/norm.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/read_ahead.h"
 #include "kernels/cpu/small_product.h"
+#include "kernels/cpu/store_rows.h"
 #include "kernels/cpu/streamed_output.h"
-#include "kernels/functors/elementwise.h"
 
 namespace halftone {
 namespace kernels {
@@ -63,57 +61,32 @@ class PackedConv {
         source_(forward_ ? conv_.image_desc : conv_.result_desc),
         result_(forward_ ? conv_.result_desc : conv_.image_desc),
         pairs_(MakesPairs(conv_)),
+        along_lines_(PairsAlongLines(conv_)),
         depth_((forward_ ? conv_.shape.channels : conv_.shape.filters) /
-               (pairs_ ? 2 : 1)),
+               (pairs_ && !along_lines_ ? 2 : 1)),
         columns_(forward_ ? conv_.shape.filters : conv_.shape.channels) {
     if (conv_.bias >= 0) bias_dtype_ = op.inputs()[conv_.bias].dtype;
     JoinLines();
-    int64_t taps = 0;
+    int64_t depth = 0;
     for (const Phase& h : PhasesOf(conv_.shape.volume[1], forward_)) {
       for (const Phase& w : PhasesOf(conv_.shape.volume[2], forward_)) {
-        parts_.push_back({h, w, taps * depth_ * kPanel});
-        taps += parts_.back().taps();
+        parts_.push_back({h, w, depth * kPanel});
+        depth += static_cast<int64_t>(h.taps.size()) * LineDepth(w);
         MeasureChunk(parts_.back());
       }
     }
     // Caches have few places for what lies a power of two apart.
-    panel_stride_ = taps * depth_ * kPanel + kPanel;
-  }
-
-  // Whether two channels of the source are multiplied together.
-  static bool MakesPairs(const ConvOp& conv) {
-    return conv.image_desc.dtype == DType::kBF16 &&
-           conv.filter_desc.dtype == DType::kBF16 &&
-           conv.result_desc.dtype == DType::kBF16 && HasPairs();
-  }
-
-  // Whether it comes before the library's. Where that has as wide instructions,
-  // it takes 1.25 of its time for an image of three channels, and 1.1 to 1.3 of
-  // it for gradients of bf16 images that windows stride over, unless filters
-  // are large; but with AMX, which it does not use there, it is for these
-  // alone.
-  static bool IsFirst(const BoundOp& op, DType dtype) {
-    if (!OnednnIsAsWide(dtype)) return true;
-    const ConvOp conv = ConvOf(op);
-    const bool forward = conv.computed == ConvResult::kResult;
-    const auto& dims = conv.shape.volume;
-    const bool strides =
-        !forward && dtype == DType::kBF16 &&
-        std::any_of(std::begin(dims), std::end(dims),
-                    [](const ConvDim& dim) { return dim.stride > 1; });
-    if (UsesAmx(dtype)) return strides;
-    return strides ? FilterShare(conv) > 1
-                   : conv.shape.channels >= kPanel || !forward;
+    panel_stride_ = depth * kPanel + kPanel;
   }
 
   // Not where a line of few windows leaves most of a tile's rows for nothing,
-  // nor odd ones of pairs.
+  // nor odd channels of pairs.
   static bool Supports(const BoundOp& op) {
     const ConvOp conv = JoinTaps(ConvOf(op));
     const ConvShape& shape = conv.shape;
     const bool forward = conv.computed == ConvResult::kResult;
     if (!IsPackable(conv, forward ? shape.filters : shape.channels) ||
-        (MakesPairs(conv) &&
+        (MakesPairs(conv) && !PairsAlongLines(conv) &&
          (forward ? shape.channels : shape.filters) % 2 != 0)) {
       return false;
     }
@@ -168,6 +141,11 @@ class PackedConv {
   using Depths = absl::InlinedVector<DepthPart, 32>;
 
   int64_t panels() const { return PanelsOf(columns_); }
+  // Of a line of taps: rows of a panel.
+  int64_t LineDepth(const Phase& w) const {
+    const int64_t seen = static_cast<int64_t>(w.taps.size()) * depth_;
+    return along_lines_ ? (seen + 1) / 2 : seen;
+  }
   int64_t SourceSize(int i) const {
     const ConvDim& dim = conv_.shape.volume[i];
     return forward_ ? dim.image : dim.result;
@@ -204,7 +182,7 @@ class PackedConv {
   // Whether windows are read where they lie.
   bool ReadsInPlace(const Part& part) const {
     return part.empty() ||
-           ((source_.dtype == DType::kF32 || pairs_) &&
+           ((source_.dtype == DType::kF32 || (pairs_ && !along_lines_)) &&
             part.w.at.front() >= 0 && part.w.SourceEnd() <= SourceSize(2));
   }
   bool StoresInPlace() const {
@@ -226,7 +204,10 @@ class PackedConv {
   static int64_t StoredColumns() { return PanelsAtOnce() * kPanel; }
   // What is made together: what it reads lies in the second-level cache, beside
   // a panel.
-  int64_t ChunkPixels() const { return depth_ <= 512 ? 192 : 96; }
+  int64_t ChunkPixels() const {
+    if (depth_ < kPanel) return 1024;
+    return depth_ <= 512 ? 192 : 96;
+  }
   int64_t ChunkLines(const Part& part) const {
     return std::clamp<int64_t>(ChunkPixels() / part.w.count, 1, part.h.count);
   }
@@ -238,8 +219,9 @@ class PackedConv {
   void MeasureChunk(const Part& part) {
     const int64_t lines = ChunkLines(part);
     if (!ReadsInPlace(part)) {
-      source_floats_ = std::max(
-          source_floats_, SourceLines(part, lines) * part.seen() * depth_);
+      source_floats_ =
+          std::max(source_floats_,
+                   SourceLines(part, lines) * part.seen() * depth_ + kPanel);
     }
     if (!StoresInPlace()) {
       result_floats_ =
@@ -255,6 +237,9 @@ class PackedConv {
     const int64_t channels = conv_.shape.channels;
     const int64_t taps = h_taps * w_taps;
     const float* filter = static_cast<const float*>(from);
+    if (along_lines_) {
+      return PackPairs(static_cast<const uint16_t*>(from), run);
+    }
     if (FilterFloats() > 0) {
       const DType dtype = conv_.filter_desc.dtype;
       ParallelFor(run.threads, FilterFloats(), kMapGrain,
@@ -297,6 +282,25 @@ class PackedConv {
               }
             }
           });
+    }
+  }
+
+  // Pairs along lines: of an odd one's last element and a zero.
+  void PackPairs(const uint16_t* filter, const Run& run) const {
+    const int64_t lines = conv_.shape.volume[1].filter;
+    const int64_t line = conv_.shape.volume[2].filter * depth_;
+    const int64_t depth = LineDepth(parts_[0].w);
+    for (int64_t c = 0; c < panels() * kPanel; ++c) {
+      float* const to = run.panels + c / kPanel * panel_stride_ + c % kPanel;
+      for (int64_t i = 0; i < lines * depth; ++i) {
+        const int64_t at = i % depth * 2;
+        const uint16_t* const first =
+            filter + (c * lines + i / depth) * line + at;
+        uint32_t pair = 0;
+        if (c < columns_) pair = first[0];
+        if (c < columns_ && at + 1 < line) pair |= uint32_t{first[1]} << 16;
+        std::memcpy(to + i * kPanel, &pair, sizeof(pair));
+      }
     }
   }
 
@@ -359,9 +363,11 @@ class PackedConv {
     const int64_t together = PanelsAtOnce();
     for (int64_t panel = first_panel; panel < end_panel; panel += together) {
       const int64_t n = std::min(together, end_panel - panel);
-      for (int64_t line = 0; line < chunk.end - chunk.begin; ++line) {
-        RunLine(chunk, panel, n, line, run,
-                panel + n == end_panel && !ahead->empty() ? ahead : nullptr);
+      int64_t lines;
+      for (int64_t line = 0; line < chunk.end - chunk.begin; line += lines) {
+        lines = LinesFrom(chunk, line);
+        RunLines(chunk, panel, n, line, lines, run,
+                 panel + n == end_panel && !ahead->empty() ? ahead : nullptr);
       }
       if (!StoresInPlace() || relu_) {
         Store(chunk, panel * kPanel, std::min(columns_, (panel + n) * kPanel),
@@ -398,7 +404,10 @@ class PackedConv {
       const int64_t at =
           (sample + row * width + part.w.at.front() + first) * depth_;
       std::fill(to, to + first * depth_, 0.0f);
-      if (pairs_) {
+      if (along_lines_) {
+        PairLine(reinterpret_cast<const uint16_t*>(run.source) + at,
+                 (end - first) * depth_, first > 0, to + first * depth_);
+      } else if (pairs_) {
         std::memcpy(to + first * depth_, run.source + at * sizeof(float),
                     (end - first) * depth_ * sizeof(float));
       } else {
@@ -407,6 +416,15 @@ class PackedConv {
       }
       std::fill(to + end * depth_, to + seen * depth_, 0.0f);
     }
+  }
+
+  // Each of n > 0 elements with its neighbour, of which there is none behind
+  // the last one; before the first one, `padded`, a zero with that.
+  static void PairLine(const uint16_t* x, int64_t n, bool padded, float* to) {
+    FillPanels(PairRows{x, x + 1, 0}, 1, n - 1, kPanel, to);
+    const uint32_t last = x[n - 1], before = uint32_t{x[0]} << 16;
+    std::memcpy(to + n - 1, &last, sizeof(last));
+    if (padded) std::memcpy(to - 1, &before, sizeof(before));
   }
 
   // Of the i-th line: a line of taps, or a tap, of those that lie in the image.
@@ -421,13 +439,27 @@ class PackedConv {
       if (row < 0 || row >= SourceSize(1)) continue;
       const int64_t left = (row - chunk.row) * chunk.line_stride;
       const int64_t right =
-          part.filter_at + static_cast<int64_t>(t) * each * depth_ * kPanel;
+          part.filter_at + static_cast<int64_t>(t) * LineDepth(part.w) * kPanel;
       for (int64_t u = 0; u < (part.w.IsDense() ? 1 : each); ++u) {
         depths.push_back({left + (part.w.at[u] - part.w.at[0]) * depth_,
                           right + u * depth_ * kPanel});
       }
     }
     return depths;
+  }
+
+  // From the i-th line on, those that see lines in the same places, in the
+  // image.
+  int64_t LinesFrom(const Chunk& chunk, int64_t i) const {
+    const Phase& h = chunk.part->h;
+    if (chunk.part->empty() || (pairs_ && HasAmx())) return 1;
+    const auto is_inside = [&](int64_t line) {
+      const int64_t first = (chunk.begin + line) * h.source_step;
+      return first + h.at.front() >= 0 && first + h.at.back() < SourceSize(1);
+    };
+    int64_t n = is_inside(i) ? chunk.end - chunk.begin - i : 1;
+    while (n > 1 && !is_inside(i + n - 1)) --n;
+    return n;
   }
 
   void FindResult(const Run& run, float* scratch, Chunk* chunk) const {
@@ -451,8 +483,9 @@ class PackedConv {
     return row * ResultSize(2) + part.w.first + i * part.w.step;
   }
 
-  void RunLine(const Chunk& chunk, int64_t panel, int64_t panels, int64_t line,
-               const Run& run, ReadAhead* ahead) const {
+  // Of `lines` from `line` on, which see lines in the same places.
+  void RunLines(const Chunk& chunk, int64_t panel, int64_t panels, int64_t line,
+                int64_t lines, const Run& run, ReadAhead* ahead) const {
     const Part& part = *chunk.part;
     const Depths depths = DepthsOf(chunk, line);
     const int64_t at =
@@ -461,10 +494,11 @@ class PackedConv {
     product.rows = part.w.count;
     product.panels = panels;
     product.parts = depths;
-    product.depth =
-        depth_ *
-        (part.w.IsDense() ? static_cast<int64_t>(part.w.taps.size()) : 1);
-    product.left = {chunk.source, part.w.source_step * depth_};
+    product.depth = part.w.IsDense() ? LineDepth(part.w) : depth_;
+    product.left = {chunk.source, part.w.source_step * depth_,
+                    along_lines_ ? 2 : 1};
+    product.lines = {lines, part.h.source_step * chunk.line_stride,
+                     chunk.result_line};
     product.right = {run.panels + panel * panel_stride_, panel_stride_};
     product.pairs = pairs_;
     product.ahead = ahead;
@@ -495,41 +529,14 @@ class PackedConv {
         T* const to = reinterpret_cast<T*>(run.result) + at;
         const int64_t stride = part.w.step * columns_;
         if (StoresInPlace()) {
-          StoreRows(to, stride, part.w.count, end - begin, to, stride);
+          StoreRows(to, stride, part.w.count, end - begin, relu_, to, stride);
         } else {
-          StoreRows(from, chunk.result_step, part.w.count, end - begin, to,
-                    stride);
+          StoreRows(from, chunk.result_step, part.w.count, end - begin, relu_,
+                    to, stride);
         }
       });
     }
   }
-  template <typename From, typename T>
-  void StoreRows(const From* from, int64_t from_stride, int64_t rows, int64_t n,
-                 T* to, int64_t to_stride) const {
-    ForIsa([=, relu = relu_](auto isa) {
-      using Low = LowVector<decltype(isa)::value>;
-      for (int64_t r = 0; r < rows; ++r) {
-        const From* const x = from + r * from_stride;
-        T* const y = to + r * to_stride;
-        int64_t i = 0;
-        for (; i + Low::kSize <= n; i += Low::kSize) {
-          alignas(64) float v[Low::kSize];
-          Low::Load(x + i, v);
-          if (relu) ReluOfLanes<Low>(v);
-          if constexpr (std::is_same_v<From, T>) {
-            Low::StoreExact(v, y + i);
-          } else {
-            Low::Store(v, y + i);
-          }
-        }
-        for (; i < n; ++i) {
-          const float v = static_cast<float>(x[i]);
-          y[i] = static_cast<T>(relu ? functors::ReluOp()(v) : v);
-        }
-      }
-    });
-  }
-
   static constexpr int64_t kLeastWindows = 4;  // of a line
   static constexpr int64_t kTasksPerThread = 4;
 
@@ -537,7 +544,7 @@ class PackedConv {
   bool relu_;  // of what is made: a fusion's
   bool forward_;
   TensorDesc source_, result_;
-  bool pairs_;
+  bool pairs_, along_lines_;
   // Channels of the source, or pairs of them, and of the result.
   int64_t depth_, columns_;
   DType bias_dtype_ = DType::kF32;
@@ -562,7 +569,7 @@ void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {
     for (const std::string op : {"conv2d", "conv2d_grad_input"}) {
       Candidate part = conv;
       part.supports = [t, before_onednn](const BoundOp& op) {
-        return PackedConv::IsFirst(op, t) == before_onednn &&
+        return IsPackedFirst(op, t) == before_onednn &&
                PackedConv::Supports(op);
       };
       registry.Add(op, {t}, Layout::kChannelsLast, part);
@@ -570,7 +577,7 @@ void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {
     if (!before_onednn) continue;
     Candidate relu = conv;
     relu.supports = [t](const BoundOp& fusion) {
-      return PackedConv::IsFirst(fusion, t) && PackedConv::Supports(fusion);
+      return IsPackedFirst(fusion, t) && PackedConv::Supports(fusion);
     };
     registry.AddPattern("conv_bias_relu", {t}, {Layout::kChannelsLast}, relu);
     for (const DType made : dtypes) {

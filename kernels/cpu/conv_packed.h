@@ -27,6 +27,13 @@ ConvOp JoinTaps(ConvOp conv);
 // `columns` that are made are for nothing.
 bool IsPackable(const ConvOp& conv, int64_t columns);
 
+// Whether two neighbours in depth are multiplied together: of channels of the
+// source, or, of a forward convolution of odd ones, along a line.
+bool MakesPairs(const ConvOp& conv);
+bool PairsAlongLines(const ConvOp& conv);
+// Whether it comes before the library's.
+bool IsPackedFirst(const BoundOp& op, DType dtype);
+
 // conv_grad_filter.cc:
 Candidate ConvGradFilterCandidate();
 // The convolution of an op, or of a fusion's, whose operands lie where the

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/conv_winograd.h"
 #include "kernels/cpu/small_product.h"
 #include "kernels/cpu/streamed_output.h"
@@ -121,6 +122,11 @@ const Shape kPackedShapes[] = {
     {"large_patches", 4, 3, 32, 80, 45, 16, 16, {16, 16}, {0, 0}, {1, 1}, 1},
     {"halves", 2, 16, 9, 10, 32, 3, 2, {1, 2}, {1, 0}, {1, 1}, 1},
     {"wide_filters", 3, 128, 5, 6, 128, 6, 6, {1, 1}, {3, 3}, {1, 1}, 1},
+    {"one_channel", 3, 1, 29, 30, 16, 5, 5, {1, 1}, {2, 2}, {1, 1}, 1},
+    {"three_channels", 2, 3, 19, 23, 45, 7, 7, {2, 2}, {3, 3}, {1, 1}, 1},
+    {"three_inside", 2, 3, 9, 10, 16, 3, 3, {1, 1}, {0, 0}, {1, 1}, 1},
+    {"five_far_padding", 2, 5, 4, 6, 16, 3, 4, {1, 2}, {4, 5}, {1, 1}, 1},
+    {"one_spread", 1, 1, 12, 15, 16, 3, 3, {1, 1}, {2, 2}, {2, 2}, 1},
 };
 
 // Of windows and channels that tiles of 2 x 2, 2 x 4 or 4 x 4 take.
@@ -179,17 +185,22 @@ class Convolution : public ::testing::TestWithParam<
     return {dtype(), dims, values, std::get<2>(GetParam())};
   }
   // Whether a candidate is to make these columns of these factors. Packed ones
-  // of f32 make no single panel where two are made at once; where there are
-  // pairs of bf16, they take no odd depth, and Winograd's only large images.
-  bool Makes(int64_t columns, int64_t depth) const {
+  // of f32 make no single panel where two are made at once, but forward of few
+  // channels; where there are pairs of bf16, they take no odd depth, but
+  // forward along lines, and Winograd's only large images.
+  bool Makes(int64_t columns, int64_t depth, bool forward = false) const {
     if (std::get<3>(GetParam()) == std::string("winograd")) {
       return dtype() != DType::kBF16 ||
              (HasWinograd(dtype()) &&
               (!HasPairs() || shape().h * shape().w >= 14 * 14));
     }
     if (std::get<3>(GetParam()) != std::string("packed")) return true;
-    if (dtype() == DType::kF32) return PanelsOf(columns) >= PanelsAtOnce();
-    return dtype() != DType::kBF16 || !HasPairs() || depth % 2 == 0;
+    if (4 * columns < 3 * Padded(columns)) return false;
+    if (dtype() == DType::kF32) {
+      return PanelsOf(columns) >= PanelsAtOnce() || (forward && depth < kPanel);
+    }
+    return dtype() != DType::kBF16 || !HasPairs() || depth % 2 == 0 ||
+           (forward && !HasAmx() && shape().dilations[1] == 1);
   }
   // Of depthwise filters there are gradients alone.
   bool MakesFilterAlone() const {
@@ -197,7 +208,8 @@ class Convolution : public ::testing::TestWithParam<
   }
   // Forward convolutions of one tap are not packed in f32.
   bool MakesForward() const {
-    return !MakesFilterAlone() && Makes(shape().o, shape().c) &&
+    return !MakesFilterAlone() &&
+           Makes(shape().o, shape().c, /*forward=*/true) &&
            (std::get<3>(GetParam()) != std::string("packed") ||
             dtype() != DType::kF32 || shape().kh * shape().kw > 1);
   }
@@ -524,8 +536,12 @@ TEST(Convolution, OursComeBeforeTheLibrary) {
               dtype == DType::kF32 ? "winograd" : "packed");
     // A filter that is large beside what is made is multiplied where it lies.
     EXPECT_EQ(candidate(dtype, 16, 64, 1, 4), "product");
-    // The library is faster where channels are few.
-    EXPECT_EQ(candidate(dtype, 3, 64, 3, 16), "onednn");
+    // The library is faster where channels are few, but for pairs along lines
+    // and for a single panel.
+    EXPECT_EQ(candidate(dtype, 3, 64, 3, 16),
+              dtype == DType::kF32 ? "onednn" : "packed");
+    EXPECT_EQ(candidate(dtype, 4, 64, 3, 16), "onednn");
+    EXPECT_EQ(candidate(dtype, 1, 16, 3, 16), "packed");
   }
 }
 

@@ -324,8 +324,12 @@ void MultiplyPanels(const PartsProduct& p, const float* right, Result<Out> to) {
   const auto run = [&](int64_t rows, int64_t count) {
     if (count == 0) return;
     const Tiles tiles = {count, rows * steps.row};
-    MultiplyRows<Set, kProduct, kRows, kPanels>(rows, p, tiles, left, steps,
-                                                right, to);
+    Result<Out> of_line = to;
+    for (int64_t line = 0; line < p.lines.count; ++line) {
+      MultiplyRows<Set, kProduct, kRows, kPanels>(
+          rows, p, tiles, left + line * p.lines.left, steps, right, of_line);
+      of_line.data += p.lines.out;
+    }
     left += count * tiles.step;
     to.data += count * rows * to.stride;
   };

@@ -104,6 +104,11 @@ struct PartsProduct {
   absl::Span<const DepthPart> parts;  // none: zeros
   int64_t depth = 0;                  // of each
   Matrix32 left;
+  // The same for each of some lines, from one to the next; unless `left` is
+  // tiles, or with pairs where HasAmx().
+  struct Lines {
+    int64_t count = 1, left = 0, out = 0;
+  } lines;
   int64_t tile_stride = 0;  // > 0: `left` is tiles that far apart
   // Those tiles are of kBlockRows rows, and of each part they have its
   // DepthBlocks, kBlockFloats each; only with pairs, where HasAmx().
