@@ -265,11 +265,37 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddRows(const Map& map, const T* x,
     into[i] = sum;
   }
 }
+// Of a few vectors of columns, whose sums stay in registers.
+template <typename Low, typename F, int kVectors, typename Map, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddColumns(const Map& map, const T* x,
+                                                    int64_t stride,
+                                                    int64_t rows, float* into) {
+  using V = WideVector<Low::kSize>;
+  V* const sums_at = reinterpret_cast<V*>(into);
+  V sums[kVectors], v;
+#pragma GCC unroll 4
+  for (int k = 0; k < kVectors; ++k) sums[k] = sums_at[k];
+  for (int64_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) {
+      Read<Low>(map, x + r * stride + k * Low::kSize, &v);
+      Fold(F(), v, &sums[k]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < kVectors; ++k) sums_at[k] = sums[k];
+}
 template <typename F, typename Map, typename T>
 void AddRowsOf(const Map map, const T* x, int64_t stride, int64_t rows,
                float* into, int64_t n) {
   ForIsa([=](auto isa) {
     using Low = LowVector<decltype(isa)::value>;
+    if (n == Low::kSize) {
+      return AddColumns<Low, F, 1>(map, x, stride, rows, into);
+    }
+    if (n == 2 * Low::kSize) {
+      return AddColumns<Low, F, 2>(map, x, stride, rows, into);
+    }
     int64_t r = 0;
     for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) {
       AddRows<Low, F, kRowsAtOnce>(map, x + r * stride, stride, into, n);
