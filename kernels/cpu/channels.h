@@ -313,7 +313,14 @@ inline void ForVectors(int64_t rows, int64_t channels, const Body body) {
   using One = LowVectors<kIsa, 1>;
   using More = LowVectors<kIsa, kMostTogether<kIsa, T>>;
   const int64_t more = channels / More::kElements * More::kElements;
-  for (int64_t at = 0; at < rows * channels; at += channels) {
+  int64_t at = 0;
+  if constexpr (More::kVectors == 2) {
+    const int64_t end = channels == One::kElements ? rows * channels : 0;
+    for (; at + More::kElements <= end; at += More::kElements) {
+      body(LowPixels<kIsa>(), at, 0);
+    }
+  }
+  for (; at < rows * channels; at += channels) {
     int64_t c = 0;
     for (; c < more; c += More::kElements) body(More(), at + c, c);
     for (; c < channels; c += One::kElements) body(One(), at + c, c);
@@ -336,7 +343,7 @@ void MapLanes(const T* x, const T* y, T* out, int64_t rows, int64_t channel,
 #pragma GCC ivdep
 #pragma GCC unroll 1  // else it becomes no vector
         for (int k = 0; k < Some::kSize; ++k) {
-          const int64_t at_channel = channel + c + v * Some::kSize + k;
+          const int64_t at_channel = channel + c + Some::Channel(v) + k;
           made[v][k] = f.At(at_channel)(a[v][k], b[v][k]);
         }
       }

@@ -320,6 +320,8 @@ struct LowVectors {
   static constexpr int kSize = Low::kSize, kVectors = kN,
                        kElements = kN * kSize;
   using Lanes = float[kN][kSize];
+  // Of a vector's first element, from that of the first one's on.
+  static constexpr int Channel(int v) { return v * kSize; }
 
   template <typename T>
   ABSL_ATTRIBUTE_ALWAYS_INLINE static void Load(const T* from, Lanes& to) {
@@ -367,6 +369,11 @@ struct LowVectors {
   template <typename T>
   static constexpr bool kTogether =
       kN == 2 && (kIsa == Isa::kAvx512) && std::is_same_v<T, bfloat16>;
+};
+// The same of two pixels, which have a vector of channels each.
+template <Isa kIsa>
+struct LowPixels : LowVectors<kIsa, 2> {
+  static constexpr int Channel(int) { return 0; }
 };
 // Of rows of T.
 template <Isa kIsa, typename T>

@@ -114,7 +114,7 @@ void NormalizeVectors(const NormalizeMap& map, int64_t channel,
                       typename Some::Lanes& x) {
 #pragma GCC unroll 2
   for (int v = 0; v < Some::kVectors; ++v) {
-    NormalLanes<typename Some::Low>(map, channel + v * Some::kSize, x[v]);
+    NormalLanes<typename Some::Low>(map, channel + Some::Channel(v), x[v]);
   }
   Some::Round(x, T());
 }
