@@ -182,8 +182,8 @@ class ChannelsMaxGrad {
                T* x_grad) const {
     const int64_t channels = shape_.channels;
     ForPixelWindows(
-        shape_, oh, /*also_by_column=*/false,
-        [&](const PixelTaps& taps, int64_t begin, int64_t window) {
+        shape_, oh, /*also_by_column=*/false, /*together=*/1,
+        [&](const PixelTaps& taps, int64_t begin, int64_t window, int64_t) {
           const T *const elements = x + begin, *const most = out + window;
           const T* const from = grad + window;
           T* const to = x_grad + begin;
@@ -214,8 +214,8 @@ class ChannelsMaxGrad {
   void FindPlaces(int64_t oh, const T* x, const T* out, uint8_t* places) const {
     const int64_t channels = shape_.channels;
     ForPixelWindows(
-        shape_, oh, /*also_by_column=*/false,
-        [&](const PixelTaps& taps, int64_t begin, int64_t window) {
+        shape_, oh, /*also_by_column=*/false, /*together=*/1,
+        [&](const PixelTaps& taps, int64_t begin, int64_t window, int64_t) {
           const T* const elements = x + begin;
           const T* const most = out + window;
           uint8_t* const to = places + window;

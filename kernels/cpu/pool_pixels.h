@@ -104,13 +104,15 @@ struct PixelTaps {
   }
 };
 
-// body(taps, begin, window) for the windows of line `oh`, the last one first,
-// as pool_grad.cc adds up what they give: `begin` is where a window begins in
-// an image whose first element is 0, `window` its first channel's place in the
-// line.
+// body(taps, begin, window, n) for the windows of line `oh`, the last one
+// first, as pool_grad.cc adds up what they give: `begin` is where a window
+// begins in an image whose first element is 0, `window` its first channel's
+// place in the line. n, up to `together`: of windows side by side with the same
+// taps, of which that is the first one.
 template <typename Body>
 inline void ForPixelWindows(const PoolShape& shape, int64_t oh,
-                            bool also_by_column, const Body& body) {
+                            bool also_by_column, int64_t together,
+                            const Body& body) {
   const PoolDim &h = shape.h, &w = shape.w;
   const auto inside = [](const Range& range, int64_t begin) {
     return Range{range.begin - begin, range.end - begin};
@@ -119,15 +121,24 @@ inline void ForPixelWindows(const PoolShape& shape, int64_t oh,
   const Range rows = inside(h.Window(oh), y);
   PixelTaps taps;
   Range before = {0, 0};
-  for (int64_t ow = w.out - 1; ow >= 0; --ow) {
-    const int64_t x = ow * w.stride - w.before;
-    const Range columns = inside(w.Window(ow), x);
-    if (ow == w.out - 1 || columns.begin != before.begin ||
-        columns.end != before.end) {
+  const auto columns_of = [&](int64_t ow) {
+    return inside(w.Window(ow), ow * w.stride - w.before);
+  };
+  for (int64_t end = w.out; end > 0;) {
+    const Range columns = columns_of(end - 1);
+    const auto is_same = [&](const Range& other) {
+      return columns.begin == other.begin && columns.end == other.end;
+    };
+    if (end == w.out || !is_same(before)) {
       taps.Fill(shape, rows, columns, also_by_column);
       before = columns;
     }
-    body(taps, y * shape.InRow() + x * shape.channels, ow * shape.channels);
+    int64_t ow = end - 1;
+    while (ow > 0 && end - ow < together && is_same(columns_of(ow - 1))) --ow;
+    const int64_t x = ow * w.stride - w.before;
+    body(taps, y * shape.InRow() + x * shape.channels, ow * shape.channels,
+         end - ow);
+    end = ow;
   }
 }
 
@@ -160,12 +171,14 @@ class PixelsMost {
   template <typename Pixels>
   void Line(int64_t oh, const T* x, T* out, uint8_t* argmax,
             const Pixels& pixels) const {
+    // A window of one vector waits for itself: two of them.
+    const int64_t together = shape_.channels == 16 ? 2 : 1;
     ForIsa([&, x, out, argmax](auto isa) {
       ForPixelWindows(
-          shape_, oh, /*also_by_column=*/true,
-          [&](const PixelTaps& taps, int64_t begin, int64_t window) {
-            RunWindow<decltype(isa)::value>(taps, x + begin, out + window,
-                                            argmax + window, pixels);
+          shape_, oh, /*also_by_column=*/true, together,
+          [&](const PixelTaps& taps, int64_t begin, int64_t window, int64_t n) {
+            RunWindows<decltype(isa)::value>(taps, n, x + begin, out + window,
+                                             argmax + window, pixels);
           });
     });
   }
@@ -174,17 +187,39 @@ class PixelsMost {
   // ---- For bodies of ForIsa.
 
   template <Isa kIsa, typename Pixels>
+  void RunWindows(const PixelTaps& taps, int64_t n, const T* x, T* out,
+                  uint8_t* argmax, const Pixels& pixels) const {
+    const int64_t channels = shape_.channels;
+    const int64_t step = shape_.w.stride * channels;
+#ifdef HT_ISA_X86
+    if constexpr (kIsa == Isa::kAvx512) {
+      if (n == 2 && taps.count > 0) {
+        return RunWide<2>(taps, {step, channels, 0}, x, 0, out, argmax, pixels);
+      }
+    }
+#endif  // HT_ISA_X86
+    for (int64_t i = 0; i < n; ++i) {
+      RunWindow<kIsa>(taps, x + i * step, out + i * channels,
+                      argmax + i * channels, pixels);
+    }
+  }
+
+  template <Isa kIsa, typename Pixels>
   void RunWindow(const PixelTaps& taps, const T* x, T* out, uint8_t* argmax,
                  const Pixels& pixels) const {
     const int64_t channels = shape_.channels;
     int64_t c = 0;
 #ifdef HT_ISA_X86
     if constexpr (kIsa == Isa::kAvx512) {
+      constexpr WideSteps kNext = {16, 16, 16};
       for (; taps.count > 0 && c + 64 <= channels; c += 64) {
-        RunWide<4>(taps, x, c, out, argmax, pixels);
+        RunWide<4>(taps, kNext, x, c, out, argmax, pixels);
+      }
+      for (; taps.count > 0 && c + 32 <= channels; c += 32) {
+        RunWide<2>(taps, kNext, x, c, out, argmax, pixels);
       }
       for (; taps.count > 0 && c + 16 <= channels; c += 16) {
-        RunWide<1>(taps, x, c, out, argmax, pixels);
+        RunWide<1>(taps, kNext, x, c, out, argmax, pixels);
       }
     }
 #endif  // HT_ISA_X86
@@ -245,17 +280,21 @@ class PixelsMost {
   }
 
 #ifdef HT_ISA_X86
+  // From a vector to the next one: in the image, in the result, and channels.
+  struct WideSteps {
+    int64_t x, out, channel;
+  };
   // Vectors of 16 channels, whose places are chosen as bytes.
   template <int kVectors, typename Pixels>
-  HT_TARGET_AVX512 void RunWide(const PixelTaps& taps, const T* x,
-                                int64_t channel, T* out, uint8_t* argmax,
-                                const Pixels& pixels) const {
+  HT_TARGET_AVX512 void RunWide(const PixelTaps& taps, const WideSteps& step,
+                                const T* x, int64_t channel, T* out,
+                                uint8_t* argmax, const Pixels& pixels) const {
     using Low = LowVector<Isa::kAvx512>;
     constexpr bool kNegative = Pixels::kNegative;
     alignas(64) float lanes[16];
     const auto load = [&](int64_t at, int k) {
-      const int64_t c = channel + 16 * k;
-      pixels.template Load<Low>(x + at + c, c, lanes);
+      pixels.template Load<Low>(x + at + channel + k * step.x,
+                                channel + k * step.channel, lanes);
     };
     __m512 most[kVectors], sums[kVectors];
     __m128i places[kVectors];
@@ -297,12 +336,14 @@ class PixelsMost {
     for (int k = 0; k < kVectors; ++k) {
       nans |= _mm512_cmp_ps_mask(sums[k], sums[k], _CMP_UNORD_Q);
       _mm512_store_ps(lanes, most[k]);
-      Low::StoreExact(lanes, out + channel + 16 * k);
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(argmax + channel + 16 * k),
-                       places[k]);
+      const int64_t to = channel + k * step.out;
+      Low::StoreExact(lanes, out + to);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(argmax + to), places[k]);
     }
-    for (int c = 0; nans != 0 && c < 16 * kVectors; ++c) {
-      RunChannel(taps, x, channel + c, out, argmax, pixels);
+    for (int i = 0; nans != 0 && i < 16 * kVectors; ++i) {
+      const int64_t k = i / 16, c = k * step.channel;
+      RunChannel(taps, x + k * step.x - c, channel + c + i % 16,
+                 out + k * step.out - c, argmax + k * step.out - c, pixels);
     }
   }
 #endif  // HT_ISA_X86
