@@ -10,6 +10,7 @@
 #include "kernels/common/norm_fusions.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/pool_gather.h"
 #include "kernels/cpu/pool_pixels.h"
 #include "kernels/fused_op.h"
 

@@ -6,6 +6,7 @@
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/pool_gather.h"
 #include "kernels/cpu/pool_pixels.h"
 
 namespace halftone {

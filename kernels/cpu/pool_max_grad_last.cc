@@ -12,6 +12,7 @@
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/pool_gather.h"
 #include "kernels/cpu/pool_pixels.h"
 
 namespace halftone {

@@ -21,8 +21,8 @@
 // points they are taken at 0, 1/2, -1/2, 2, -2, 1, -1 and infinity: of
 // F(2x4, 5x5), which has both, and 16 to 256 channels the error is 2 to 3 times
 // that of direct sums, of F(4x4, 5x5) 4 to 6 times, below 1e-5 of the largest.
-// Other points were tried, eighths up to 4, and round more. What is not finite in one pixel is so
-// in the whole of its tiles.
+// Other points were tried, eighths up to 4, and round more. What is not finite
+// in one pixel is so in the whole of its tiles.
 #ifndef HALFTONE_KERNELS_CPU_WINOGRAD_H_
 #define HALFTONE_KERNELS_CPU_WINOGRAD_H_
 

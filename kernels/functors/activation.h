@@ -132,9 +132,9 @@ struct SoftplusOp {
   float beta, threshold;
   HT_HOST_DEVICE float operator()(float x) const {
     const float scaled = beta * x;
-    const float rest = Log1p(Exp(-Abs(scaled)));
+    const float rest = Log1p(ExpOfNegative(-Abs(scaled)));
     const float sum = (scaled > 0.0f ? scaled : 0.0f) + rest;
-    return scaled > threshold ? x : sum / beta;
+    return scaled > threshold ? x : sum * (1.0f / beta);
   }
 };
 struct SoftplusGradOp {

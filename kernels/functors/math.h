@@ -282,11 +282,11 @@ HT_HOST_DEVICE inline float Log1p(float x) {
   const float s = x / (2.0f + x);
   const float z = s * s;
   float p = 0.243009344f;
-  p = p * z + 0.214276582f;
-  p = p * z + 0.286168844f;
-  p = p * z + 0.39998877f;
-  p = p * z + 0.666666746f;
-  return 2.0f * s + s * (z * p);
+  p = Fma(p, z, 0.214276582f);
+  p = Fma(p, z, 0.286168844f);
+  p = Fma(p, z, 0.39998877f);
+  p = Fma(p, z, 0.666666746f);
+  return Fma(s, z * p, s + s);
 }
 
 HT_HOST_DEVICE inline float Sigmoid(float x) { return 1.0f / (1.0f + Exp(-x)); }
