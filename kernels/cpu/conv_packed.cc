@@ -289,19 +289,20 @@ class PackedConv {
   void PackPairs(const uint16_t* filter, const Run& run) const {
     const int64_t lines = conv_.shape.volume[1].filter;
     const int64_t line = conv_.shape.volume[2].filter * depth_;
-    const int64_t depth = LineDepth(parts_[0].w);
-    for (int64_t c = 0; c < panels() * kPanel; ++c) {
-      float* const to = run.panels + c / kPanel * panel_stride_ + c % kPanel;
-      for (int64_t i = 0; i < lines * depth; ++i) {
-        const int64_t at = i % depth * 2;
-        const uint16_t* const first =
-            filter + (c * lines + i / depth) * line + at;
-        uint32_t pair = 0;
-        if (c < columns_) pair = first[0];
-        if (c < columns_ && at + 1 < line) pair |= uint32_t{first[1]} << 16;
-        std::memcpy(to + i * kPanel, &pair, sizeof(pair));
+    ParallelFor(run.threads, panels(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin * kPanel; c < end * kPanel; ++c) {
+        float* to = run.panels + c / kPanel * panel_stride_ + c % kPanel;
+        for (int64_t i = 0; i < lines; ++i) {
+          const uint16_t* const from = filter + (c * lines + i) * line;
+          for (int64_t k = 0; k < line; k += 2, to += kPanel) {
+            uint32_t pair = c < columns_ ? from[k] : 0;
+            if (c < columns_ && k + 1 < line)
+              pair |= uint32_t{from[k + 1]} << 16;
+            std::memcpy(to, &pair, sizeof(pair));
+          }
+        }
       }
-    }
+    });
   }
 
   // Chunks of all samples; where these are few, blocks of panels of each.
@@ -418,9 +419,10 @@ class PackedConv {
     }
   }
 
-  // Each of n > 0 elements with its neighbour, of which there is none behind
-  // the last one; before the first one, `padded`, a zero with that.
+  // Each of n elements with its neighbour, of which there is none behind the
+  // last one; before the first one, `padded`, a zero with that.
   static void PairLine(const uint16_t* x, int64_t n, bool padded, float* to) {
+    if (n == 0) return;
     FillPanels(PairRows{x, x + 1, 0}, 1, n - 1, kPanel, to);
     const uint32_t last = x[n - 1], before = uint32_t{x[0]} << 16;
     std::memcpy(to + n - 1, &last, sizeof(last));
@@ -537,6 +539,7 @@ class PackedConv {
       });
     }
   }
+
   static constexpr int64_t kLeastWindows = 4;  // of a line
   static constexpr int64_t kTasksPerThread = 4;
 

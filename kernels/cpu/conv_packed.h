@@ -28,7 +28,9 @@ ConvOp JoinTaps(ConvOp conv);
 bool IsPackable(const ConvOp& conv, int64_t columns);
 
 // Whether two neighbours in depth are multiplied together: of channels of the
-// source, or, of a forward convolution of odd ones, along a line.
+// source, or, of a forward convolution of odd ones, along a line: its last one
+// is then multiplied beside a zero, so that what is not finite behind it
+// counts.
 bool MakesPairs(const ConvOp& conv);
 bool PairsAlongLines(const ConvOp& conv);
 // Whether it comes before the library's.

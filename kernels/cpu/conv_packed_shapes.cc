@@ -8,7 +8,6 @@
 #include "kernels/cpu/amx.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/conv_packed.h"
-#include "kernels/cpu/onednn.h"
 #include "kernels/cpu/small_product.h"
 #include "kernels/fused_op.h"
 
