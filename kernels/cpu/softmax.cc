@@ -35,7 +35,7 @@ inline float ExpRow(const T* row, int64_t length, float most, float* e) {
     // What exponentials of what is behind the row underflow of is slow.
     if (i + Low::kSize > length) SetRest<Low>(length - i, 0.0f, v);
 #pragma GCC unroll 1
-    for (int j = 0; j < Low::kSize; ++j) v[j] = functors::ExpOfNegative(v[j]);
+    for (int j = 0; j < Low::kSize; ++j) v[j] = functors::ExpUpTo40(v[j]);
     if constexpr (kStored) Low::Store(v, e + i);
   });
 }
@@ -82,7 +82,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ExpOfRows(const T* x, int64_t rows,
       if (k == kRest) SetRest<Low>(length - k, -__builtin_inff(), v);
 #pragma GCC unroll 1
       for (int j = 0; j < kSize; ++j) {
-        v[j] = functors::ExpOfNegative(v[j] - most);
+        v[j] = functors::ExpUpTo40(v[j] - most);
       }
       Low::Store(v, e + r * padded + k);
     }

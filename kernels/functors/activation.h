@@ -71,7 +71,7 @@ struct SwishGradOp {
   HT_HOST_DEVICE float operator()(float x, float grad) const {
     const float scaled = beta * x;
     // Sigmoid(scaled) and 1 less it, neither by a difference.
-    const float e = ExpOfNegative(-Abs(scaled));
+    const float e = ExpUpTo40(-Abs(scaled));
     const float more = 1.0f / (1.0f + e), less = e * more;
     const float sigmoid = scaled > 0.0f ? more : less;
     const float rest = scaled > 0.0f ? less : more;
@@ -132,7 +132,7 @@ struct SoftplusOp {
   float beta, threshold;
   HT_HOST_DEVICE float operator()(float x) const {
     const float scaled = beta * x;
-    const float rest = Log1p(ExpOfNegative(-Abs(scaled)));
+    const float rest = Log1p(ExpUpTo40(-Abs(scaled)));
     const float sum = (scaled > 0.0f ? scaled : 0.0f) + rest;
     return scaled > threshold ? x : sum * (1.0f / beta);
   }
@@ -158,7 +158,7 @@ struct MishOp {
   static constexpr bool kIsLong = true;
   float threshold;
   HT_HOST_DEVICE float operator()(float x) const {
-    const float e = Exp(x > 20.0f ? 20.0f : x);
+    const float e = ExpUpTo40(x > 20.0f ? 20.0f : x);
     const float w = x > threshold ? e * e - 1.0f : e * (e + 2.0f);
     return x * (w / (w + 2.0f));
   }
@@ -168,7 +168,7 @@ struct MishGradOp {
   float threshold;
   HT_HOST_DEVICE float Part(float x) const {
     const float near = x > 20.0f ? 20.0f : x;
-    const float e = Exp(near);
+    const float e = ExpUpTo40(near);
     const bool above = x > threshold;
     const float w = above ? e * e - 1.0f : e * (e + 2.0f);
     const float inverse = 1.0f / (w + 2.0f);

@@ -133,8 +133,8 @@ HT_HOST_DEVICE inline float Exp(float x) {
   return (none ? 0.0f : p) * power.high * power.low;
 }
 
-// The same bits for x of at most 0, in fewer steps.
-HT_HOST_DEVICE inline float ExpOfNegative(float x) {
+// The same bits for x of at most 40, in fewer steps.
+HT_HOST_DEVICE inline float ExpUpTo40(float x) {
   const bool none = x < -104.0f;
   const float near = none ? -104.0f : x;
   constexpr float kShift = math_internal::kLiftedShift;

@@ -101,7 +101,7 @@ struct SigmoidCrossEntropy {
     static constexpr bool kIsLong = true;
     HT_HOST_DEVICE float operator()(float x) const {
       const float below = x < 0.0f ? -x : 0.0f;
-      return Log1p(ExpOfNegative(-Abs(x))) + below;
+      return Log1p(ExpUpTo40(-Abs(x))) + below;
     }
   };
   struct Share {
