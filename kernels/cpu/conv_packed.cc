@@ -60,7 +60,7 @@ class PackedConv {
         forward_(conv_.computed == ConvResult::kResult),
         source_(forward_ ? conv_.image_desc : conv_.result_desc),
         result_(forward_ ? conv_.result_desc : conv_.image_desc),
-        pairs_(MakesPairs(conv_)),
+        pairs_(PairsDepth(conv_)),
         along_lines_(PairsAlongLines(conv_)),
         depth_((forward_ ? conv_.shape.channels : conv_.shape.filters) /
                (pairs_ && !along_lines_ ? 2 : 1)),
@@ -86,7 +86,7 @@ class PackedConv {
     const ConvShape& shape = conv.shape;
     const bool forward = conv.computed == ConvResult::kResult;
     if (!IsPackable(conv, forward ? shape.filters : shape.channels) ||
-        (MakesPairs(conv) && !PairsAlongLines(conv) &&
+        (PairsDepth(conv) && !PairsAlongLines(conv) &&
          (forward ? shape.channels : shape.filters) % 2 != 0)) {
       return false;
     }

@@ -31,7 +31,7 @@ bool IsPackable(const ConvOp& conv, int64_t columns);
 // source, or, of a forward convolution of odd ones, along a line: its last one
 // is then multiplied beside a zero, so that what is not finite behind it
 // counts.
-bool MakesPairs(const ConvOp& conv);
+bool PairsDepth(const ConvOp& conv);
 bool PairsAlongLines(const ConvOp& conv);
 // Whether it comes before the library's.
 bool IsPackedFirst(const BoundOp& op, DType dtype);

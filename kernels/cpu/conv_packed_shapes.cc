@@ -48,14 +48,14 @@ ConvOp JoinTaps(ConvOp conv) {
   return conv;
 }
 
-bool MakesPairs(const ConvOp& conv) {
+bool PairsDepth(const ConvOp& conv) {
   return conv.image_desc.dtype == DType::kBF16 &&
          conv.filter_desc.dtype == DType::kBF16 &&
          conv.result_desc.dtype == DType::kBF16 && HasPairs();
 }
 
 bool PairsAlongLines(const ConvOp& conv) {
-  return MakesPairs(conv) && conv.computed == ConvResult::kResult &&
+  return PairsDepth(conv) && conv.computed == ConvResult::kResult &&
          !HasAmx() && conv.shape.channels % 2 != 0 &&
          conv.shape.volume[2].dilation == 1;
 }

@@ -126,6 +126,21 @@ void ReluOfLanes(float* x) {
   for (int k = 0; k < Low::kSize; ++k) x[k] = relu(x[k]);
 }
 
+// relu of norm, the norm rounded as if it had been stored as T: of lanes in
+// place, for bodies of ForIsa, and of one.
+template <typename Low, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void NormalReluLanes(
+    const NormalizeMap& map, int64_t channel, float* x) {
+  NormalLanes<Low>(map, channel, x);
+  Low::Round(x, T());
+  ReluOfLanes<Low>(x);
+}
+template <typename T>
+float NormalRelu(const NormalizeMap& map, int64_t channel, float x) {
+  return functors::ReluOp()(
+      static_cast<float>(static_cast<T>(map.At(channel)(x, x))));
+}
+
 // sums[c] /= sqrt(variance[c] + epsilon).
 inline void DivideByDeviation(const float* variance, float epsilon,
                               int64_t channels, float* sums) {

@@ -18,7 +18,7 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// relu of norm, rounded once, as that keeps signs and order.
+// relu of norm.
 template <typename T>
 struct NormalPixels {
   static constexpr bool kNegative = false;
@@ -28,14 +28,10 @@ struct NormalPixels {
   ABSL_ATTRIBUTE_ALWAYS_INLINE void Load(const T* x, int64_t channel,
                                          float* lanes) const {
     Low::Load(x, lanes);
-    NormalLanes<Low>(map, channel, lanes);
-    ReluOfLanes<Low>(lanes);
-    Low::Round(lanes, T());
+    NormalReluLanes<Low, T>(map, channel, lanes);
   }
   float At(const T* x, int64_t channel) const {
-    const float v = static_cast<float>(*x);
-    const T normal = static_cast<T>(map.At(channel)(v, v));
-    return functors::ReluOp()(static_cast<float>(normal));
+    return NormalRelu<T>(map, channel, static_cast<float>(*x));
   }
 };
 // What those were stored as.

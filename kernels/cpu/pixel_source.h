@@ -12,7 +12,6 @@
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/pack_rows.h"
-#include "kernels/functors/elementwise.h"
 
 namespace halftone {
 namespace kernels {
@@ -49,17 +48,12 @@ struct PixelSource {
   template <typename Low>
   void LoadOf(const T* from, int64_t c, float* to) const {
     Low::Load(from, to);
-    if constexpr (kNorm) {
-      NormalLanes<Low>(norm, c, to);
-      Low::Round(to, T());
-      ReluOfLanes<Low>(to);
-    }
+    if constexpr (kNorm) NormalReluLanes<Low, T>(norm, c, to);
   }
   float One(const T* from, int64_t c) const {
     const float x = static_cast<float>(*from);
     if constexpr (!kNorm) return x;
-    return functors::ReluOp()(
-        static_cast<float>(static_cast<T>(norm.At(c)(x, x))));
+    return NormalRelu<T>(norm, c, x);
   }
   // Of numbers that are bf16, which are the upper bits of an f32.
   template <int kSize>

@@ -211,34 +211,36 @@ class PixelsMost {
     if constexpr (kIsa == Isa::kAvx512) {
       constexpr WideSteps kNext = {16, 16, 16};
       for (; taps.count > 0 && c + 64 <= channels; c += 64) {
-        RunWide<4>(taps, kNext, x, c, out, argmax, pixels);
+        RunWide<4>(taps, kNext, x + c, c, out + c, argmax + c, pixels);
       }
       for (; taps.count > 0 && c + 32 <= channels; c += 32) {
-        RunWide<2>(taps, kNext, x, c, out, argmax, pixels);
+        RunWide<2>(taps, kNext, x + c, c, out + c, argmax + c, pixels);
       }
       for (; taps.count > 0 && c + 16 <= channels; c += 16) {
-        RunWide<1>(taps, kNext, x, c, out, argmax, pixels);
+        RunWide<1>(taps, kNext, x + c, c, out + c, argmax + c, pixels);
       }
     }
 #endif  // HT_ISA_X86
     for (; taps.count > 0 && c + 4 * kVector <= channels; c += 4 * kVector) {
-      RunVectors<kIsa, 4>(taps, x, c, out, argmax, pixels);
+      RunVectors<kIsa, 4>(taps, x + c, c, out + c, argmax + c, pixels);
     }
     for (; taps.count > 0 && c + kVector <= channels; c += kVector) {
-      RunVectors<kIsa, 1>(taps, x, c, out, argmax, pixels);
+      RunVectors<kIsa, 1>(taps, x + c, c, out + c, argmax + c, pixels);
     }
-    for (; c < channels; ++c) RunChannel(taps, x, c, out, argmax, pixels);
+    for (; c < channels; ++c) {
+      RunChannel(taps, x + c, c, out + c, argmax + c, pixels);
+    }
   }
 
-  // Channels from `channel` on.
+  // Channels from `channel` on, where the pointers are.
   template <Isa kIsa, int kVectors, typename Pixels>
   void RunVectors(const PixelTaps& taps, const T* x, int64_t channel, T* out,
                   uint8_t* argmax, const Pixels& pixels) const {
     using Vectors = VectorsOf<T, kIsa>;
     Vector most[kVectors], sums[kVectors], v;
     const auto load = [&](int64_t at, int k, Vector* to) {
-      const int64_t c = channel + k * kVector;
-      pixels.template Load<typename Vectors::Low>(x + at + c, c,
+      pixels.template Load<typename Vectors::Low>(x + at + k * kVector,
+                                                  channel + k * kVector,
                                                   reinterpret_cast<float*>(to));
     };
 #pragma GCC unroll 4
@@ -266,14 +268,14 @@ class PixelsMost {
 #pragma GCC unroll 4
     for (int k = 0; k < kVectors; ++k) {
       nans |= sums[k] != sums[k];
-      Vectors::Store(most[k], out + channel + k * kVector);
+      Vectors::Store(most[k], out + k * kVector);
       Vectors::Places::Store(reinterpret_cast<const int32_t*>(&places[k]),
-                             argmax + channel + k * kVector);
+                             argmax + k * kVector);
     }
     int any = 0;
     for (int k = 0; k < kVector; ++k) any |= nans[k];
     for (int c = 0; any != 0 && c < kVectors * kVector; ++c) {
-      RunChannel(taps, x, channel + c, out, argmax, pixels);
+      RunChannel(taps, x + c, channel + c, out + c, argmax + c, pixels);
     }
   }
 
@@ -291,8 +293,8 @@ class PixelsMost {
     constexpr bool kNegative = Pixels::kNegative;
     alignas(64) float lanes[16];
     const auto load = [&](int64_t at, int k) {
-      pixels.template Load<Low>(x + at + channel + k * step.x,
-                                channel + k * step.channel, lanes);
+      pixels.template Load<Low>(x + at + k * step.x, channel + k * step.channel,
+                                lanes);
     };
     __m512 most[kVectors], sums[kVectors];
     __m128i places[kVectors];
@@ -334,14 +336,14 @@ class PixelsMost {
     for (int k = 0; k < kVectors; ++k) {
       nans |= _mm512_cmp_ps_mask(sums[k], sums[k], _CMP_UNORD_Q);
       _mm512_store_ps(lanes, most[k]);
-      const int64_t to = channel + k * step.out;
-      Low::StoreExact(lanes, out + to);
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(argmax + to), places[k]);
+      Low::StoreExact(lanes, out + k * step.out);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(argmax + k * step.out),
+                       places[k]);
     }
     for (int i = 0; nans != 0 && i < 16 * kVectors; ++i) {
-      const int64_t k = i / 16, c = k * step.channel;
-      RunChannel(taps, x + k * step.x - c, channel + c + i % 16,
-                 out + k * step.out - c, argmax + k * step.out - c, pixels);
+      const int64_t k = i / 16, c = i % 16, to = k * step.out + c;
+      RunChannel(taps, x + k * step.x + c, channel + k * step.channel + c,
+                 out + to, argmax + to, pixels);
     }
   }
 #endif  // HT_ISA_X86
@@ -349,18 +351,18 @@ class PixelsMost {
   template <typename Pixels>
   void RunChannel(const PixelTaps& taps, const T* x, int64_t channel, T* out,
                   uint8_t* argmax, const Pixels& pixels) const {
-    argmax[channel] = kNoArgmax;
+    *argmax = kNoArgmax;
     float most = shape_.of_nothing;
     for (int i = 0; i < taps.count; ++i) {
-      const float v = pixels.At(x + taps.by_column[i] + channel, channel);
+      const float v = pixels.At(x + taps.by_column[i], channel);
       most = i == 0 ? v : Larger()(most, v);
     }
     for (int i = taps.count - 1; i >= 0; --i) {
-      const float v = pixels.At(x + taps.by_row[i] + channel, channel);
+      const float v = pixels.At(x + taps.by_row[i], channel);
       const bool same = v == most || (v != v && most != most);
-      if (same) argmax[channel] = static_cast<uint8_t>(taps.places[i]);
+      if (same) *argmax = static_cast<uint8_t>(taps.places[i]);
     }
-    out[channel] = static_cast<T>(most);
+    *out = static_cast<T>(most);
   }
 
   PoolShape shape_;
