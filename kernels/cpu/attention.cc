@@ -150,9 +150,9 @@ class AttentionKernel {
         const float most = here > before ? here : before;
         const float base = most == -kInfinity ? 0.0f : most;
         for (int64_t i = 0; i < padded; ++i) {
-          row[i] = functors::ExpUpTo40(row[i] - base);
+          row[i] = functors::ExpUpTo0(row[i] - base);
         }
-        const float factor = functors::ExpUpTo40(before - base);
+        const float factor = functors::ExpUpTo0(before - base);
         running->most[r] = most;
         running->factors[r] = factor;
         running->sums[r] = running->sums[r] * factor +

@@ -253,7 +253,7 @@ class AttentionGradKernel {
         const float log = log_sum_exp[r], delta = deltas[r];
 #pragma GCC ivdep
         for (int64_t i = 0; i < n; ++i) {
-          const float weight = functors::ExpUpTo40(w[i] - log);
+          const float weight = functors::ExpUpTo0(w[i] - log);
           g[i] = weight * (g[i] * keep[i] - delta);
           w[i] = weight * keep[i];
         }

@@ -24,18 +24,22 @@ namespace halftone {
 namespace kernels {
 namespace {
 
+template <Exponentials kKind>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline float ExpOf(float x) {
+  return kKind == Exponentials::kLow ? functors::LowExpUpTo0(x)
+                                     : functors::ExpUpTo0(x);
+}
+
 // The sum of exp(x - most) over a row.
-template <typename Low, bool kStored, typename T>
+template <typename Low, Exponentials kKind, bool kStored, typename T>
 inline float ExpRow(const T* row, int64_t length, float most, float* e) {
   return SumOfLow<Low>(length, [=](int64_t i, float* v) {
     __builtin_prefetch(row + length + i);  // the next one
     Low::Load(row + i, v);
 #pragma GCC unroll 1
     for (int j = 0; j < Low::kSize; ++j) v[j] -= most;
-    // What exponentials of what is behind the row underflow of is slow.
-    if (i + Low::kSize > length) SetRest<Low>(length - i, 0.0f, v);
 #pragma GCC unroll 1
-    for (int j = 0; j < Low::kSize; ++j) v[j] = functors::ExpUpTo40(v[j]);
+    for (int j = 0; j < Low::kSize; ++j) v[j] = ExpOf<kKind>(v[j]);
     if constexpr (kStored) Low::Store(v, e + i);
   });
 }
@@ -65,7 +69,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MostOfRows(const T* x, int64_t rows,
 }
 
 // exp(x - largest); anything behind a row.
-template <typename Low, int kVectors, typename T>
+template <typename Low, Exponentials kKind, int kVectors, typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ExpOfRows(const T* x, int64_t rows,
                                                    int64_t length,
                                                    const float* largest,
@@ -82,14 +86,14 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ExpOfRows(const T* x, int64_t rows,
       if (k == kRest) SetRest<Low>(length - k, -__builtin_inff(), v);
 #pragma GCC unroll 1
       for (int j = 0; j < kSize; ++j) {
-        v[j] = functors::ExpUpTo40(v[j] - most);
+        v[j] = ExpOf<kKind>(v[j] - most);
       }
       Low::Store(v, e + r * padded + k);
     }
   }
 }
 
-template <typename Low, int kVectors, typename T>
+template <typename Low, Exponentials kKind, int kVectors, typename T>
 void ExpShortRows(const T* x, int64_t rows, int64_t length, int64_t padded,
                   float* exponentials, float* largest, float* sums) {
   constexpr int64_t kRows = 32;
@@ -99,13 +103,39 @@ void ExpShortRows(const T* x, int64_t rows, int64_t length, int64_t padded,
     float* const e = exponentials == nullptr ? near : exponentials + r * padded;
     const T* const from = x + r * length;
     MostOfRows<Low, kVectors>(from, n, length, largest + r);
-    ExpOfRows<Low, kVectors>(from, n, length, largest + r, padded, e);
+    ExpOfRows<Low, kKind, kVectors>(from, n, length, largest + r, padded, e);
     for (int64_t i = 0; i < n; ++i) {
       const float* const made = e + i * padded;
       sums[r + i] = SumOfShort<Low, kVectors>(
           length, [=](int64_t k, float* v) { Low::Load(made + k, v); });
     }
   }
+}
+
+template <Exponentials kKind>
+void ExpRowsOf(const StoredElements& x, int64_t n, int64_t length,
+               int64_t padded, float* exponentials, float* largest,
+               float* sums) {
+  ForLowRows(x.dtype, [=, data = x.data](auto low, auto zero) {
+    using Low = decltype(low);
+    const auto* const rows = static_cast<const decltype(zero)*>(data);
+    if (length < kLongRow) {
+      ForVectorsOf<Low>(length, [=](auto vectors) {
+        ExpShortRows<Low, kKind, decltype(vectors)::value>(
+            rows, n, length, padded, exponentials, largest, sums);
+      });
+      return;
+    }
+    for (int64_t r = 0; r < n; ++r) {
+      const auto* row = rows + r * length;
+      const float most = MaxOfLow<Low>(row, length);
+      largest[r] = most;
+      sums[r] = exponentials == nullptr
+                    ? ExpRow<Low, kKind, false>(row, length, most, nullptr)
+                    : ExpRow<Low, kKind, true>(row, length, most,
+                                               exponentials + r * padded);
+    }
+  });
 }
 
 struct SoftmaxKernel {
@@ -120,7 +150,7 @@ struct SoftmaxKernel {
                [&](int64_t first, int64_t n, float* x, float* e) {
                  float sums[kConvertBlock], largest[kConvertBlock];
                  ExpRows(Scaled(buffers.inputs[0], first, n, x), n, rows.length,
-                         rows.padded(), e, largest, sums);
+                         rows.padded(), e, largest, sums, ExponentialsFor(out));
                  Divide(e, n, sums, first, output, x);
                });
   }
@@ -142,11 +172,19 @@ struct SoftmaxKernel {
   void Divide(const float* e, int64_t n, const float* sums, int64_t first,
               const StreamedOutput& y, float* buffer) const {
     StoreRows(rows, y, first, n, buffer,
-              [=, length = rows.length, padded = rows.padded()](
-                  auto low, int64_t r, auto* to) {
+              [=, length = rows.length, padded = rows.padded(),
+               is_low = IsLow(out)](auto low, int64_t r, auto* to) {
                 using Low = decltype(low);
                 const float* row = e + r * padded;
                 const float sum = sums[r], inverse = 1.0f / sum;
+                if (is_low) {
+                  StoreLow<Low>(to, length, [=](int64_t i, float* v) {
+                    Low::Load(row + i, v);
+#pragma GCC unroll 1
+                    for (int j = 0; j < Low::kSize; ++j) v[j] *= inverse;
+                  });
+                  return;
+                }
                 StoreLow<Low>(to, length, [=](int64_t i, float* v) {
                   Low::Load(row + i, v);
 #pragma GCC unroll 1
@@ -171,7 +209,7 @@ struct LogSoftmaxKernel {
                  const StoredElements view =
                      rows.Read(in, buffers.inputs[0], first, n, x);
                  ExpRows(view, n, rows.length, rows.padded(), nullptr, largest,
-                         sums);
+                         sums, ExponentialsFor(out));
                  ForIsa([&sums, n] {
                    for (int64_t r = 0; r < n; ++r)
                      sums[r] = functors::Log(sums[r]);
@@ -268,13 +306,15 @@ struct SoftmaxGradKernel {
       const T *outs = static_cast<const T*>(y.data),
               *gradients = static_cast<const T*>(grads);
       StoreRows(rows, to, first, n, buffer,
-                [=, length = rows.length](auto low, int64_t r, auto* made) {
+                [=, length = rows.length, is_low = IsLow(out)](
+                    auto low, int64_t r, auto* made) {
                   using Low = decltype(low);
                   constexpr bool kTakesLong =
                       std::is_same<Rule, functors::LogSoftmaxGrad>::value;
                   const float sum = sums[r];
                   const int64_t at = r * length, next = n * length;
-                  StoreLow<Low>(made, length, [=](int64_t i, float* v) {
+                  const auto of = [=](const auto& probability, int64_t i,
+                                      float* v) {
                     alignas(64) float g[Low::kSize];
                     if constexpr (kTakesLong) {  // memory is not waited for
                       __builtin_prefetch(outs + next + at + i);
@@ -284,9 +324,18 @@ struct SoftmaxGradKernel {
                     Low::Load(gradients + at + i, g);
 #pragma GCC unroll 1
                     for (int j = 0; j < Low::kSize; ++j) {
-                      Rule::Of(Rule::Probability(v[j]), g[j], sum, v + j);
+                      Rule::Of(probability(v[j]), g[j], sum, v + j);
                     }
-                  });
+                  };
+                  if (is_low) {
+                    StoreLow<Low>(made, length, [=](int64_t i, float* v) {
+                      of([](float x) { return Rule::LowProbability(x); }, i, v);
+                    });
+                  } else {
+                    StoreLow<Low>(made, length, [=](int64_t i, float* v) {
+                      of([](float x) { return Rule::Probability(x); }, i, v);
+                    });
+                  }
                 });
     });
   }
@@ -328,27 +377,15 @@ Candidate MakeScaleSoftmax() {
 }  // namespace
 
 void ExpRows(const StoredElements& x, int64_t n, int64_t length, int64_t padded,
-             float* exponentials, float* largest, float* sums) {
-  ForLowRows(x.dtype, [=, data = x.data](auto low, auto zero) {
-    using Low = decltype(low);
-    const auto* const rows = static_cast<const decltype(zero)*>(data);
-    if (length < kLongRow) {
-      ForVectorsOf<Low>(length, [=](auto vectors) {
-        ExpShortRows<Low, decltype(vectors)::value>(
-            rows, n, length, padded, exponentials, largest, sums);
-      });
-      return;
-    }
-    for (int64_t r = 0; r < n; ++r) {
-      const auto* row = rows + r * length;
-      const float most = MaxOfLow<Low>(row, length);
-      largest[r] = most;
-      sums[r] =
-          exponentials == nullptr
-              ? ExpRow<Low, false>(row, length, most, nullptr)
-              : ExpRow<Low, true>(row, length, most, exponentials + r * padded);
-    }
-  });
+             float* exponentials, float* largest, float* sums,
+             Exponentials kind) {
+  if (kind == Exponentials::kLow) {
+    ExpRowsOf<Exponentials::kLow>(x, n, length, padded, exponentials, largest,
+                                  sums);
+  } else {
+    ExpRowsOf<Exponentials::kWhole>(x, n, length, padded, exponentials, largest,
+                                    sums);
+  }
 }
 
 void RegisterCpuSoftmax(KernelRegistry& registry) {

@@ -55,11 +55,13 @@ HT_HOST_DEVICE inline float ProbabilityGrad(float p, float label,
 }
 
 // The gradients of softmax and of its logarithm: the probability that an output
-// stands for, what is summed over a row, and what the sum makes of an element.
-// `V`: float, or a vector of them (in results' places: a compiler says of a
-// vector that is returned that not all instruction sets do it alike).
+// stands for (Low: for results of 16 bits), what is summed over a row, and what
+// the sum makes of an element. `V`: float, or a vector of them (in results'
+// places: a compiler says of a vector that is returned that not all instruction
+// sets do it alike).
 struct SoftmaxGrad {
   static HT_HOST_DEVICE float Probability(float out) { return out; }
+  static HT_HOST_DEVICE float LowProbability(float out) { return out; }
   template <typename V>
   static HT_HOST_DEVICE void Term(const V& p, const V& out_grad, V* term) {
     *term = p * out_grad;
@@ -71,7 +73,10 @@ struct SoftmaxGrad {
   }
 };
 struct LogSoftmaxGrad {
-  static HT_HOST_DEVICE float Probability(float out) { return Exp(out); }
+  static HT_HOST_DEVICE float Probability(float out) { return ExpUpTo0(out); }
+  static HT_HOST_DEVICE float LowProbability(float out) {
+    return LowExpUpTo0(out);
+  }
   template <typename V>
   static HT_HOST_DEVICE void Term(const V&, const V& out_grad, V* term) {
     *term = out_grad;

@@ -154,6 +154,12 @@ HT_HOST_DEVICE inline float NearExp(float x) {
   return Fma(power, math_internal::Expm1OfRest(r), power);
 }
 
+// e^x for x of at most 0: the same bits down to -87, 0 below. Of a NaN a NaN.
+HT_HOST_DEVICE inline float ExpUpTo0(float x) {
+  const float made = NearExp(x);
+  return x < -87.0f ? 0.0f : made;
+}
+
 // Those of results of 16 bits, of which half a unit is 2^-12 and more: fewer
 // steps, shorter chains of them.
 
@@ -168,20 +174,38 @@ HT_HOST_DEVICE inline float LowExp(float x) {
   return root * root;
 }
 
-// e^x - 1 for x of at most 0, also where that is nearly x: error 2^-15. Above
-// anything.
-HT_HOST_DEVICE inline float LowExpm1(float x) {
-  constexpr float kShift = math_internal::kPowerShift, kLog2e = 1.44269504f;
-  const float near = x < -20.0f ? -20.0f : x;  // a NaN stays
-  const float shifted = Fma(near, kLog2e, kShift);
-  const float r = Fma(near, kLog2e, kShift - shifted);
-  // (2^r - 1) / r, minimax, error 2^-16.
+namespace math_internal {
+// 2^n and 2^r - 1 of e^x = 2^n 2^r, x in [-87, 88]: minimax, error 2^-16 also
+// where the latter is nearly r.
+struct LowParts {
+  float power, rest;
+};
+HT_HOST_DEVICE inline LowParts LowPartsOf(float x) {
+  constexpr float kLog2e = 1.44269504f;
+  const float shifted = Fma(x, kLog2e, kPowerShift);
+  const float r = Fma(x, kLog2e, kPowerShift - shifted);
   float p = 9.61810561e-3f;
   p = Fma(p, r, 5.58372931e-2f);
   p = Fma(p, r, 0.240232516f);
   p = Fma(p, r, 0.69313686f);
-  const float power = math_internal::PowerIn(shifted);
-  return Fma(power, p * r, power - 1.0f);
+  return {PowerIn(shifted), p * r};
+}
+}  // namespace math_internal
+
+// e^x for x of at most 0: error 2^-17, and 2^-15 of 1 - e^x. 0 below -87; of a
+// NaN a NaN.
+HT_HOST_DEVICE inline float LowExpUpTo0(float x) {
+  const math_internal::LowParts parts = math_internal::LowPartsOf(x);
+  const float made = Fma(parts.power, parts.rest, parts.power);
+  return x < -87.0f ? 0.0f : made;
+}
+
+// e^x - 1 for x of at most 0, also where that is nearly x: error 2^-15. Above
+// anything.
+HT_HOST_DEVICE inline float LowExpm1(float x) {
+  const float near = x < -20.0f ? -20.0f : x;  // a NaN stays
+  const math_internal::LowParts parts = math_internal::LowPartsOf(near);
+  return Fma(parts.power, parts.rest, parts.power - 1.0f);
 }
 
 HT_HOST_DEVICE inline float LowSigmoid(float x) {

@@ -49,6 +49,10 @@ TEST(MathTest, Log1pIsAccurate) {
 TEST(MathTest, FormsOfSixteenBitsAreAccurate) {
   const auto exp = [](double x) { return std::exp(x); };
   EXPECT_LT(WorstUlps(LowExp, exp, -103, 100), 0x1p7);
+  EXPECT_LT(WorstUlps(LowExpUpTo0, exp, -87, 0), 0x1p7);
+  EXPECT_LT(WorstUlps([](float x) { return 1 - LowExpUpTo0(x); },
+                      [](double x) { return -std::expm1(x); }, -0.5f, -0x1p-6f),
+            0x1p9);
   EXPECT_LT(WorstUlps(
                 LowExpm1, [](double x) { return std::expm1(x); }, -1e30f, 0),
             0x1p8);
@@ -85,6 +89,14 @@ TEST(MathTest, ShortcutsOfExpHaveItsBits) {
     if (x > 87) continue;
     ASSERT_EQ(Bits(NearExp(x)), Bits(Exp(x))) << x;
     ASSERT_EQ(Bits(NearExp(-x)), Bits(Exp(-x))) << x;
+  }
+  for (float x = -87; x <= 0; x += 0x1p-14f) {
+    ASSERT_EQ(Bits(ExpUpTo0(x)), Bits(Exp(x))) << x;
+  }
+  for (const auto f : {ExpUpTo0, LowExpUpTo0}) {
+    for (float x : {-87.5f, -1e30f, -Infinity()}) EXPECT_EQ(f(x), 0);
+    EXPECT_EQ(f(0), 1);
+    EXPECT_TRUE(std::isnan(f(QuietNaN())));
   }
   EXPECT_EQ(ExpUpTo40(-Infinity()), 0);
   for (uint32_t bits : {0x7fc00000u, 0x7fc00001u, 0xffc12345u}) {
