@@ -300,6 +300,25 @@ HT_HOST_DEVICE inline float NearLog(float x) {
   return math_internal::LogOf(math_internal::PartsOfNormal(x));
 }
 
+// Of results of 16 bits, ln x for x in [0, 1], error 2^-16, at least -100: the
+// polynomial is minimax. Of others anything.
+HT_HOST_DEVICE inline float LowLogOfShare(float x) {
+  constexpr int kLifted = 24;  // subnormal numbers are none then
+  const uint32_t bits = Bits(x * static_cast<float>(1 << kLifted));
+  const uint32_t offset = bits - (0x3f3504f3u + (kLifted << 23));
+  const float r = FromBits((offset & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+  float p = -0.142920748f;
+  p = Fma(p, r, 0.22055937f);
+  p = Fma(p, r, -0.254032692f);
+  p = Fma(p, r, 0.332580235f);
+  p = Fma(p, r, -0.499902176f);
+  p = Fma(p, r, 1.00000456f);
+  const auto exponent = static_cast<float>(static_cast<int32_t>(offset) >> 23);
+  const uint32_t log = Bits(Fma(exponent, 0.693147181f, p * r));
+  const uint32_t least = Bits(-100.0f);
+  return FromBits(log < least ? log : least);
+}
+
 // ln(1 + x) for x in [0, 1], also where that is nearly x. With s = x / (2 + x)
 // it is 2 artanh(s): a minimax polynomial, error 2^-32.
 HT_HOST_DEVICE inline float Log1p(float x) {

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "kernels/functors/accuracy.h"
 #include "kernels/functors/elementwise.h"
+#include "kernels/functors/pointwise_loss.h"
 
 namespace halftone {
 namespace functors {
@@ -65,6 +66,26 @@ TEST(MathTest, FormsOfSixteenBitsAreAccurate) {
   EXPECT_EQ(LowSigmoid(Infinity()), 1);
   for (const auto f : {LowExp, LowExpm1, LowSigmoid}) {
     EXPECT_TRUE(std::isnan(f(QuietNaN())));
+  }
+}
+
+TEST(MathTest, LossOfAShareOfSixteenBits) {
+  const auto log = [](double x) { return std::log(x); };
+  EXPECT_LT(WorstUlps(LowLogOfShare, log, 4e-44f, 0.99f), 0x1p8);
+  EXPECT_LT(WorstUlps(LowLogOfShare, log, 0.99f, 1), 0x1p8);
+  EXPECT_EQ(LowLogOfShare(0), -100);
+  EXPECT_EQ(LowLogOfShare(1), 0);
+  const BceOp whole;
+  const BceOp::Low low;
+  for (const float y : {0.0f, 0.25f, 1.0f}) {
+    for (const float x : {0.0f, -0.0f, 1e-40f, 0.3f, 0.9f, 1.0f}) {
+      EXPECT_NEAR(low(x, y), whole(x, y), 0x1p-15f * whole(x, y)) << x << y;
+    }
+    for (const float x : {-1e-9f, 1.001f, Infinity(), -Infinity()}) {
+      EXPECT_TRUE(std::isnan(low(x, y)) && std::isnan(whole(x, y))) << x;
+    }
+    EXPECT_TRUE(std::isnan(low(QuietNaN(), y)));
+    EXPECT_TRUE(std::isnan(low(y, QuietNaN())));
   }
 }
 

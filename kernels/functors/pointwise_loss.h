@@ -51,6 +51,14 @@ struct BceOp {
     return (y - 1.0f) * (no < -100.0f ? -100.0f : no) -
            y * (yes < -100.0f ? -100.0f : yes);
   }
+  struct Low {  // x + 0: -0 is a share, too
+    HT_HOST_DEVICE float operator()(float x, float y) const {
+      const float rest = 1.0f - x;
+      const float loss =
+          (y - 1.0f) * LowLogOfShare(rest) - y * LowLogOfShare(x + 0.0f);
+      return x * rest >= 0.0f ? loss : QuietNaN();
+    }
+  };
 };
 struct BceByXOp {
   HT_HOST_DEVICE float operator()(float x, float y) const {
