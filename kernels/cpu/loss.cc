@@ -150,7 +150,8 @@ struct CrossEntropyGradKernel : CrossEntropy {
           }
           const float* const logits =
               rows.ReadFloats(in, buffers.inputs[0], first, n, x);
-          Exps({DType::kF32, logits}, n, true, e, largest, sums);
+          Exps({DType::kF32, logits}, n, true, e, largest, sums,
+               ExponentialsFor(out));
           float* const to = rows.Place(out, buffers.outputs[0], first, x);
           SoftGradients(buffers, first, n, grads + first, sums, logits, x, e,
                         to);
@@ -189,13 +190,9 @@ struct CrossEntropyGradKernel : CrossEntropy {
               return;
             }
             const float* const row = e + r * rows.padded();
-            const float sum = sums[r], factor = grad / sum;
+            const float sum = sums[r];
             if (is_low) {
-              StoreLow<Low>(to, length, [=](int64_t i, float* v) {
-                Low::Load(row + i, v);
-#pragma GCC unroll 1
-                for (int j = 0; j < Low::kSize; ++j) v[j] *= factor;
-              });
+              StoreTimes<Low>(to, length, row, grad / sum);
             } else {
               StoreLow<Low>(to, length, [=](int64_t i, float* v) {
                 Low::Load(row + i, v);

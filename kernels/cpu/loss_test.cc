@@ -83,8 +83,8 @@ TEST_P(RowLength, SoftmaxGrad) {
 
 // Rows are worked on as they lie in memory, the last ones by way of a buffer;
 // an output may take an input's place. Exponentials of results of 16 bits take
-// fewer steps, a sixteenth of a unit of f16 off; else the bits are f32's,
-// rounded.
+// fewer steps, less than a sixteenth of a unit of f16 off; else the bits are
+// f32's, rounded.
 TEST_P(RowLength, SixteenBitsAreThoseOfF32Rounded) {
   const int64_t c = GetParam(), rows = 37;
   for (const DType dtype : {DType::kF16, DType::kBF16, DType::kF32}) {
@@ -128,6 +128,52 @@ TEST_P(RowLength, SixteenBitsAreThoseOfF32Rounded) {
       run->In("Label", I64({rows, 1}, Labels(rows, c)));
     }
     EXPECT_EQ(low.Get("Loss"), whole.Get("Loss")) << Name(dtype);
+  }
+}
+
+// Of labels that are classes, ignored or soft; the gradient may take the
+// logits' place.
+TEST_P(RowLength, CrossEntropyOfSixteenBits) {
+  const int64_t c = GetParam(), rows = 37;
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    const double place = dtype == DType::kF16 ? 0x1p-11 : 0x1p-8;
+    const Values x = Rounded(dtype, Draws(rows * c, -9, 0));
+    const Values shares = Rounded(dtype, ExactSoftmax(Draws(rows * c), c));
+    Values classes = Labels(rows, c);
+    classes[5] = classes[36] = -100;
+    for (const bool probabilities : {false, true}) {
+      const Values& logits = probabilities ? shares : x;
+      for (const DType label : {DType::kI64, DType::kF32, dtype}) {
+        const bool soft = label != DType::kI64;
+        const auto bind = [&](KernelRun& run, DType type) {
+          run.In("Logits", {type, {rows, c}, logits});
+          const DType labels = type == DType::kF32 && soft ? type : label;
+          run.In("Label", soft ? Tensor{labels, {rows, c}, shares}
+                               : I64({rows, 1}, classes));
+          run.Attr("soft_label", soft).Attr("use_softmax", !probabilities);
+          run.Threads(2);
+        };
+        KernelRun loss("softmax_with_cross_entropy");
+        KernelRun low_loss("softmax_with_cross_entropy");
+        bind(loss, DType::kF32), bind(low_loss, dtype);
+        EXPECT_EQ(low_loss.Get("Loss"), loss.Get("Loss")) << Name(label);
+
+        KernelRun grad("softmax_with_cross_entropy_grad");
+        KernelRun low_grad("softmax_with_cross_entropy_grad");
+        bind(grad, DType::kF32), bind(low_grad, dtype);
+        for (KernelRun* run : {&grad, &low_grad}) {
+          run->In("LossGrad", F32({rows, 1}, Values(rows, 0.5)));
+        }
+        low_grad.Alias("LogitsGrad", "Logits");
+        const Values exact = grad.Get("LogitsGrad");
+        const Values made = low_grad.Get("LogitsGrad");
+        for (size_t i = 0; i < exact.size(); ++i) {
+          ASSERT_NEAR(made[i], exact[i],
+                      place * 1.07 * std::abs(exact[i]) + 0x1p-17)
+              << Name(dtype) << Name(label) << probabilities << i;
+        }
+      }
+    }
   }
 }
 

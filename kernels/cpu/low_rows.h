@@ -137,6 +137,18 @@ inline void StoreLow(T* to, int64_t n, const At& at) {
   Low::Store(tail, to + last);
 }
 
+// Stores a row's elements times a factor.
+template <typename Low, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void StoreTimes(T* to, int64_t n,
+                                                    const float* x,
+                                                    float factor) {
+  StoreLow<Low>(to, n, [=](int64_t i, float* v) {
+    Low::Load(x + i, v);
+#pragma GCC unroll 1
+    for (int j = 0; j < Low::kSize; ++j) v[j] *= factor;
+  });
+}
+
 }  // namespace kernels
 }  // namespace halftone
 

@@ -177,14 +177,7 @@ struct SoftmaxKernel {
                 using Low = decltype(low);
                 const float* row = e + r * padded;
                 const float sum = sums[r], inverse = 1.0f / sum;
-                if (is_low) {
-                  StoreLow<Low>(to, length, [=](int64_t i, float* v) {
-                    Low::Load(row + i, v);
-#pragma GCC unroll 1
-                    for (int j = 0; j < Low::kSize; ++j) v[j] *= inverse;
-                  });
-                  return;
-                }
+                if (is_low) return StoreTimes<Low>(to, length, row, inverse);
                 StoreLow<Low>(to, length, [=](int64_t i, float* v) {
                   Low::Load(row + i, v);
 #pragma GCC unroll 1
