@@ -38,8 +38,9 @@ class WinogradConv {
         result_(forward_ ? conv_.result_desc : conv_.image_desc),
         depth_(forward_ ? conv_.shape.channels : conv_.shape.filters),
         columns_(forward_ ? conv_.shape.filters : conv_.shape.channels),
-        tiles_(W::Down::kMade, W::Across::kMade, conv_.shape.samples,
-               DimOf(conv_.shape.volume[1]), DimOf(conv_.shape.volume[2])) {
+        tiles_(WinogradTiles::Of<W>(conv_.shape.samples,
+                                    DimOf(conv_.shape.volume[1]),
+                                    DimOf(conv_.shape.volume[2]))) {
     if (conv_.bias >= 0) bias_dtype_ = op.inputs()[conv_.bias].dtype;
     // Tiles that are made together: their points, seen and made, take at most
     // half of a second-level cache of a MiB, but for the deepest.
@@ -164,8 +165,7 @@ class WinogradConv {
                     taps + (y * W::Down::kTap + x) * tap_step);
               },
               [=](int y, int x, const V& made) {
-                *reinterpret_cast<V*>(points + (y * W::Across::kSeen + x) *
-                                                   point) = made;
+                *reinterpret_cast<V*>(points + W::PointOf(y, x) * point) = made;
               });
         }
       }
@@ -185,20 +185,21 @@ class WinogradConv {
             const int64_t chunk = i / blocks, block = i % blocks;
             const WinogradRange tiles = {
                 chunk * chunk_, std::min(tiles_.count(), (chunk + 1) * chunk_)};
+            const WinogradOrder order(tiles_, tiles);
             if (block == 0 || i == begin) {
-              TransformSeen<W>(tiles_, run.source, tiles, {0, depth_},
+              TransformSeen<W>(tiles_, run.source, tiles, order, {0, depth_},
                                {scratch, PointFloats(), row_, kPanel});
             }
             Multiply(
-                tiles,
+                tiles, order,
                 {panels() * block / blocks, panels() * (block + 1) / blocks},
                 scratch, run);
           }
         });
   }
 
-  void Multiply(WinogradRange tiles, WinogradRange panels, float* scratch,
-                const Run& run) const {
+  void Multiply(WinogradRange tiles, const WinogradOrder& order,
+                WinogradRange panels, float* scratch, const Run& run) const {
     float* const made = scratch + W::kPoints * PointFloats();
     const int64_t together = PanelsAtOnce();
     for (int64_t p = panels.begin; p < panels.end; p += together) {
@@ -206,21 +207,35 @@ class WinogradConv {
       for (int64_t i = 0; i < W::kPoints; ++i) {
         const float* const right =
             run.panels + p * panel_stride_ + i * depth_ * kPanel;
-        kernels::Multiply(tiles.size(), n, depth_,
-                          {scratch + i * PointFloats(), row_},
+        const WinogradRange of = W::TilesWith(order, i);
+        kernels::Multiply(of.size(), n, depth_,
+                          {scratch + i * PointFloats() + of.begin * row_, row_},
                           {right, panel_stride_}, /*add=*/false,
-                          made + i * MadeFloats(), MadeColumns());
+                          made + i * MadeFloats() + of.begin * MadeColumns(),
+                          MadeColumns());
       }
       DispatchType(typename W::Types(), result_.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        Store<T>(tiles, p * kPanel, n * kPanel, made, run);
+        Store<T>(tiles, order, p * kPanel, n * kPanel, made, run);
       });
     }
   }
 
   template <typename T>
-  void Store(WinogradRange range, int64_t column, int64_t n, const float* made,
-             const Run& run) const {
+  void Store(WinogradRange range, const WinogradOrder& order, int64_t column,
+             int64_t n, const float* made, const Run& run) const {
+    ForKinds<W>([&](WinogradKind kind, auto down, auto across) {
+      const WinogradRange places = order.Of(kind);
+      if (places.size() == 0) return;
+      StoreKind<typename decltype(down)::type::ResultLine,
+                typename decltype(across)::type::ResultLine, T>(
+          range, kind, column, n, made + places.begin * MadeColumns(), run);
+    });
+  }
+  // Of the tiles of a kind, of which `made` has the first one.
+  template <typename Down, typename Across, typename T>
+  void StoreKind(WinogradRange range, WinogradKind kind, int64_t column,
+                 int64_t n, const float* made, const Run& run) const {
     T* const result = static_cast<T*>(run.result) + column;
     const float* const bias = run.bias + column;
     const int64_t columns = columns_, point = MadeFloats();
@@ -231,18 +246,19 @@ class WinogradConv {
       using Low = LowVector<decltype(isa)::value>;
       using V = WideVector<Low::kSize>;
       const WinogradTiles::View view = tiles.Made();
+      const float* tile = made;
       WinogradTiles::Place place = tiles.PlaceOf(range.begin);
       for (int64_t t = range.begin; t < range.end; ++t, tiles.Advance(&place)) {
+        if (!(tiles.KindOf(place) == kind)) continue;
         const int64_t first =
             (place.sample * view.height + place.y) * view.width + place.x;
         for (int64_t c = 0; c < n; c += Low::kSize) {
-          const float* const from = made + (t - range.begin) * row + c;
+          const float* const from = tile + c;
           const V added = *reinterpret_cast<const V*>(bias + c);
-          WinogradTransform<typename W::Down::ResultLine,
-                            typename W::Across::ResultLine, V>(
+          WinogradTransform<Down, Across, V>(
               [=](int y, int x, V* made) {
-                *made = *reinterpret_cast<const V*>(
-                    from + (y * W::Across::kSeen + x) * point);
+                *made = *reinterpret_cast<const V*>(from +
+                                                    W::PointOf(y, x) * point);
               },
               [&](int y, int x, const V& made) {
                 if (place.y + y >= view.height || place.x + x >= view.width) {
@@ -255,6 +271,7 @@ class WinogradConv {
                            result + (first + y * view.width + x) * columns + c);
               });
         }
+        tile += row;
       }
     });
   }

@@ -31,7 +31,7 @@ bool PaysAsWinograd(const WinogradTiles& tiles, DType dtype) {
   const bool pairs = dtype == DType::kBF16 && HasPairs();
   const int64_t most = pairs ? 33 : 63, fewest = pairs ? 9 : 1;
   return tiles.of_sample() >= fewest &&
-         100 * W::kPoints * tiles.of_sample() <=
+         100 * tiles.points_of_sample() <=
              most * W::kTaps * tiles.pixels_of_sample();
 }
 

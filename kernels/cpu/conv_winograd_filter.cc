@@ -33,8 +33,9 @@ class WinogradGradFilter {
  public:
   explicit WinogradGradFilter(const BoundOp& op)
       : conv_(GradFilterConvOf(op)),
-        tiles_(W::Down::kMade, W::Across::kMade, conv_.shape.samples,
-               DimOf(conv_.shape.volume[1]), DimOf(conv_.shape.volume[2])) {
+        tiles_(WinogradTiles::Of<W>(conv_.shape.samples,
+                                    DimOf(conv_.shape.volume[1]),
+                                    DimOf(conv_.shape.volume[2]))) {
     if (op.type() == "fusion") norm_.emplace(FusedOp(op).Of("norm"));
     parts_ = PartsOf(tiles_.count());
     // The longer, the fewer times sums are read and written.
@@ -132,26 +133,29 @@ class WinogradGradFilter {
         made_row_, kPanel};
     for (int64_t begin = first; begin < end; begin += chunk_) {
       const WinogradRange tiles = {begin, std::min(end, begin + chunk_)};
-      TransformSeen<W>(tiles_, run.image, tiles,
+      const WinogradOrder order(tiles_, tiles);
+      TransformSeen<W>(tiles_, run.image, tiles, order,
                        {panels.begin * kPanel, panels.end * kPanel}, seen);
-      TransformMade<W>(tiles_, run.gradient, tiles, {0, filters()}, made);
-      Multiply(seen, made, tiles.size(), panels, begin > first,
+      TransformMade<W>(tiles_, run.gradient, tiles, order, {0, filters()},
+                       made);
+      Multiply(seen, made, order, panels, begin > first,
                run.sums + part * PartSums());
     }
   }
 
   // A panel of channels stays in the first-level cache for all filters.
   void Multiply(const WinogradPoints& seen, const WinogradPoints& made,
-                int64_t tiles, WinogradRange panels, bool add,
+                const WinogradOrder& order, WinogradRange panels, bool add,
                 float* sums) const {
     const int64_t together = PanelsAtOnce();
     for (int64_t i = 0; i < W::kPoints; ++i) {
+      const WinogradRange of = W::TilesWith(order, i);
       for (int64_t p = panels.begin; p < panels.end; p += together) {
-        const Matrix32 left = {made.data + i * made.point, made.row};
+        const Matrix32 left = {made.At(of.begin, 0) + i * made.point, made.row};
         kernels::Multiply(
-            filters(), std::min(together, panels.end - p), tiles,
+            filters(), std::min(together, panels.end - p), of.size(),
             left.Transposed(),
-            {seen.At(0, (p - panels.begin) * kPanel) + i * seen.point,
+            {seen.At(of.begin, (p - panels.begin) * kPanel) + i * seen.point,
              seen.panel},
             add, sums + i * PointSums() + p * kPanel, channels());
       }
@@ -185,8 +189,7 @@ class WinogradGradFilter {
         WinogradTransform<typename W::Down::FilterGradLine,
                           typename W::Across::FilterGradLine, V>(
             [=](int y, int x, V* sum) {
-              const float* const at =
-                  sums + (y * W::Across::kSeen + x) * point + c;
+              const float* const at = sums + W::PointOf(y, x) * point + c;
               *sum = *reinterpret_cast<const V*>(at);
               for (int64_t p = 1; p < parts; ++p) {
                 *sum += *reinterpret_cast<const V*>(at + p * part);

@@ -25,12 +25,22 @@ struct TilePixels : SinglePixels {
   static constexpr bool kNorm = norm;
 };
 
-// Points of the tiles of a range.
-template <typename Down, typename Across, typename Pixels>
-void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
-                    const WinogradTiles::View& view, WinogradRange range,
-                    WinogradRange channels, const WinogradPoints& to) {
-  if (range.size() <= 0) return;
+// Which transform of a line.
+struct OfSeen {
+  template <typename Lines>
+  using Line = typename Lines::SeenLine;
+};
+struct OfMade {
+  template <typename Lines>
+  using Line = typename Lines::MadeLine;
+};
+
+// Points of the tiles of a range that are of a kind.
+template <typename Down, typename Across, typename W, typename Pixels>
+void TransformKind(const PixelRows& x, const WinogradTiles& tiles,
+                   const WinogradTiles::View& view, WinogradRange range,
+                   WinogradKind kind, int64_t first_of_kind,
+                   WinogradRange channels, const WinogradPoints& to) {
   const int64_t pixel = x.stride, line = view.width * pixel;
   ForPixelSource<Pixels>(x, [=](const auto& source) {
     ForIsa([=](auto isa) {
@@ -40,8 +50,10 @@ void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
       const auto pixels = source;
       const WinogradPoints points_of = to;
       const int64_t point = to.point;
+      int64_t at = first_of_kind;
       WinogradTiles::Place place = tiles.PlaceOf(range.begin);
-      for (int64_t t = range.begin; t < range.end; ++t) {
+      for (int64_t t = range.begin; t < range.end; ++t, tiles.Advance(&place)) {
+        if (!(tiles.KindOf(place) == kind)) continue;
         const int64_t top = place.y - view.before_y;
         const int64_t left = place.x - view.before_x;
         const int64_t first =
@@ -50,7 +62,7 @@ void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
         const unsigned columns = PixelsInside<Across::kFrom>(left, view.width);
         for (int64_t c = channels.begin; c < channels.end; c += Low::kSize) {
           const int64_t from = first + c;
-          float* const row = points_of.At(t - range.begin, c - channels.begin);
+          float* const row = points_of.At(at, c - channels.begin);
           WinogradTransform<Down, Across, V>(
               [&](int y, int x, V* to) {
                 *to = V{};
@@ -59,13 +71,28 @@ void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
                                           reinterpret_cast<float*>(to));
               },
               [=](int y, int x, const V& made) {
-                *reinterpret_cast<V*>(row + (y * Across::kTo + x) * point) =
-                    made;
+                *reinterpret_cast<V*>(row + W::PointOf(y, x) * point) = made;
               });
         }
-        tiles.Advance(&place);
+        ++at;
       }
     });
+  });
+}
+
+// Points of the tiles of a range.
+template <typename Of, typename W, typename Pixels>
+void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
+                    const WinogradTiles::View& view, WinogradRange range,
+                    const WinogradOrder& order, WinogradRange channels,
+                    const WinogradPoints& to) {
+  ForKinds<W>([&](WinogradKind kind, auto down, auto across) {
+    const WinogradRange places = order.Of(kind);
+    if (places.size() == 0) return;
+    TransformKind<typename Of::template Line<typename decltype(down)::type>,
+                  typename Of::template Line<typename decltype(across)::type>,
+                  W, Pixels>(x, tiles, view, range, kind, places.begin,
+                             channels, to);
   });
 }
 
@@ -73,29 +100,27 @@ void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
 
 template <typename W>
 void TransformSeen(const WinogradTiles& tiles, const PixelRows& x,
-                   WinogradRange range, WinogradRange channels,
-                   const WinogradPoints& to) {
-  TransformTiles<typename W::Down::SeenLine, typename W::Across::SeenLine,
-                 TilePixels<W, /*norm=*/true>>(x, tiles, tiles.Seen(), range,
-                                               channels, to);
+                   WinogradRange range, const WinogradOrder& order,
+                   WinogradRange channels, const WinogradPoints& to) {
+  TransformTiles<OfSeen, W, TilePixels<W, /*norm=*/true>>(
+      x, tiles, tiles.Seen(), range, order, channels, to);
 }
 
 template <typename W>
 void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
-                   WinogradRange range, WinogradRange channels,
-                   const WinogradPoints& to) {
-  TransformTiles<typename W::Down::MadeLine, typename W::Across::MadeLine,
-                 TilePixels<W, /*norm=*/false>>(x, tiles, tiles.Made(), range,
-                                                channels, to);
+                   WinogradRange range, const WinogradOrder& order,
+                   WinogradRange channels, const WinogradPoints& to) {
+  TransformTiles<OfMade, W, TilePixels<W, /*norm=*/false>>(
+      x, tiles, tiles.Made(), range, order, channels, to);
 }
 
 #define HT_WINOGRAD(W)                                                   \
   template void TransformSeen<W>(const WinogradTiles&, const PixelRows&, \
-                                 WinogradRange, WinogradRange,           \
-                                 const WinogradPoints&);                 \
+                                 WinogradRange, const WinogradOrder&,    \
+                                 WinogradRange, const WinogradPoints&);  \
   template void TransformMade<W>(const WinogradTiles&, const PixelRows&, \
-                                 WinogradRange, WinogradRange,           \
-                                 const WinogradPoints&)
+                                 WinogradRange, const WinogradOrder&,    \
+                                 WinogradRange, const WinogradPoints&)
 HT_WINOGRAD(WinogradOfThree);
 HT_WINOGRAD(LowWinogradOfThree);
 HT_WINOGRAD(WinogradOfFive);

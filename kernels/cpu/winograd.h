@@ -23,6 +23,11 @@
 // that of direct sums, of F(4x4, 5x5) 4 to 6 times, below 1e-5 of the largest.
 // Other points were tried, eighths up to 4, and round more. What is not finite
 // in one pixel is so in the whole of its tiles.
+//
+// A tile of four at an image's end of which only two pixels are left is F(2, 3)
+// or F(2, 5) in that dim: it takes all points but the last pair, with the same
+// transformed filter, as what its own factors lack is in what it sees. It
+// rounds less than the whole ones.
 #ifndef HALFTONE_KERNELS_CPU_WINOGRAD_H_
 #define HALFTONE_KERNELS_CPU_WINOGRAD_H_
 
@@ -34,6 +39,7 @@
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/pack_rows.h"
 #include "kernels/cpu/small_product.h"
+#include "kernels/cpu/winograd_tiles.h"
 
 namespace halftone {
 namespace kernels {
@@ -42,66 +48,8 @@ namespace kernels {
 template <int made, int tap>
 struct WinogradSizes {
   static constexpr int kMade = made, kTap = tap, kSeen = made + tap - 1;
-};
-
-// The tiles of images of one size, and what each sees of other ones.
-class WinogradTiles {
- public:
-  WinogradTiles() = default;
-  // Tiles of `made`, which see from `before` pixels before their first one on;
-  // along height and width.
-  struct Dim {
-    int64_t made, seen, before;
-  };
-  // Of lines x columns pixels.
-  WinogradTiles(int64_t lines, int64_t columns, int64_t samples,
-                const Dim& height, const Dim& width)
-      : lines_(lines),
-        columns_(columns),
-        samples_(samples),
-        height_(height),
-        width_(width) {}
-
-  int64_t of_sample() const { return TilesDown() * TilesAcross(); }
-  int64_t count() const { return samples_ * of_sample(); }
-  int64_t pixels_of_sample() const { return height_.made * width_.made; }
-  // The first pixel that a tile makes.
-  struct Place {
-    int64_t sample, y, x;
-  };
-  Place PlaceOf(int64_t tile) const {
-    const int64_t down = TilesDown(), across = TilesAcross();
-    const int64_t line = tile / across;
-    return {line / down, line % down * lines_, tile % across * columns_};
-  }
-  // Of the next tile.
-  void Advance(Place* place) const {
-    place->x += columns_;
-    if (place->x < width_.made) return;
-    place->x = 0;
-    place->y += lines_;
-    if (place->y < height_.made) return;
-    place->y = 0;
-    ++place->sample;
-  }
-  // Images as tiles see them, or make them: their size, and how many pixels
-  // before a tile's place it begins.
-  struct View {
-    int64_t height, width, before_y, before_x;
-  };
-  View Seen() const {
-    return {height_.seen, width_.seen, height_.before, width_.before};
-  }
-  View Made() const { return {height_.made, width_.made, 0, 0}; }
-
- private:
-  int64_t TilesDown() const { return (height_.made + lines_ - 1) / lines_; }
-  int64_t TilesAcross() const {
-    return (width_.made + columns_ - 1) / columns_;
-  }
-
-  int64_t lines_ = 1, columns_ = 1, samples_ = 0;
-  Dim height_ = {}, width_ = {};
+  // Pixels of a tile with a pair of points less; 0: there is none.
+  static constexpr int kMadeShort = made > 2 ? made - 2 : 0;
 };
 
 // Transformed tiles: for each point a matrix of tiles and channels, which lie
@@ -123,28 +71,24 @@ inline int64_t WinogradRow(int64_t channels) {
   return channels + (channels % 128 == 0 ? kPanel : 0);
 }
 
-struct WinogradRange {
-  int64_t begin, end;
-  int64_t size() const { return end - begin; }
-};
-
 // B' d B of what tiles see of x, and A dY A' of what they make, where that is
-// given: of the channels of a range, whole panels. `x` begins with its first
-// pixel and channel. W: a Winograd of those below.
+// given: of the channels of a range, whole panels. Tiles lie in `order`, which
+// is that of the range. `x` begins with its first pixel and channel. W: a
+// Winograd of those below.
 template <typename W>
 void TransformSeen(const WinogradTiles& tiles, const PixelRows& x,
-                   WinogradRange range, WinogradRange channels,
-                   const WinogradPoints& to);
+                   WinogradRange range, const WinogradOrder& order,
+                   WinogradRange channels, const WinogradPoints& to);
 template <typename W>
 void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
-                   WinogradRange range, WinogradRange channels,
-                   const WinogradPoints& to);
+                   WinogradRange range, const WinogradOrder& order,
+                   WinogradRange channels, const WinogradPoints& to);
 
 // ---- For bodies of ForIsa. `Line`s transform a line of kFrom vectors into one
 // of kTo, which lie to_step apart.
 
 namespace winograd_internal {
-// Polynomials are taken at 0, at these and their negatives, and at infinity.
+// Polynomials are taken at 0, at infinity, and at these and their negatives.
 template <int pairs>
 inline constexpr float kAt[pairs] = {};
 template <>
@@ -181,42 +125,79 @@ constexpr float Power(float x, int n) {
   return n == 0 ? 1 : x * Power(x, n - 1);
 }
 
-// Even and odd terms differ in sign alone at a point and at its negative.
-template <int pairs, typename V>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void StorePoints(const V& first,
-                                                     const V* even,
-                                                     const V* odd,
-                                                     const V& last, V* to,
-                                                     int to_step) {
-  to[0] = first;
-#pragma GCC unroll 3
-  for (int p = 0; p < pairs; ++p) {
-    to[(2 * p + 1) * to_step] = even[p] + odd[p];
-    to[(2 * p + 2) * to_step] = even[p] - odd[p];
+// What the pairs that a short tile lacks add to the product that a point is
+// apart from the others: where its square is given, and of 0, with its sign.
+template <int pairs, int kept>
+constexpr float Lacking(float square) {
+  float product = 1;
+  for (int p = kept; p < pairs; ++p) {
+    product *= square - kAt<pairs>[p] * kAt<pairs>[p];
   }
-  to[(2 * pairs + 1) * to_step] = last;
+  return product;
+}
+template <int pairs, int kept>
+constexpr float LackingOfZero() {
+  return (pairs % 2 == 0 ? 1 : -1) * Lacking<pairs, kept>(0);
 }
 
-template <int pairs>
+// Even and odd terms differ in sign alone at a point and at its negative. Those
+// of the last pair are last, so that short tiles take the first points.
+template <int pairs, typename V>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void StorePoints(const V& zero,
+                                                     const V& infinity,
+                                                     const V* even,
+                                                     const V* odd, V* to,
+                                                     int to_step) {
+  to[0] = zero;
+  to[to_step] = infinity;
+#pragma GCC unroll 3
+  for (int p = 0; p < pairs; ++p) {
+    to[(2 * p + 2) * to_step] = even[p] + odd[p];
+    to[(2 * p + 3) * to_step] = even[p] - odd[p];
+  }
+}
+
+// By the first `kept` of the pairs.
+template <int pairs, int kept>
 struct Seen;
-template <>
-struct Seen<2> {
+template <int pairs>
+struct Seen<pairs, 1> {
+  static constexpr int kFrom = 4, kTo = 4;
+  template <typename V>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* d, V* to, int to_step) {
+    const V d1 = d[1], d2 = d[2];
+    constexpr float p = kAt<pairs>[0];
+    constexpr float at_0 = LackingOfZero<pairs, 1>(),
+                    at_p = Lacking<pairs, 1>(p * p);
+    const V even[] = {at_p * d2};
+    const V odd[] = {at_p * p * d1};
+    StorePoints<1>(at_0 * d2 - at_0 * p * p * d[0], d[3] - p * p * d1, even,
+                   odd, to, to_step);
+  }
+};
+template <int pairs>
+struct Seen<pairs, 2> {
   static constexpr int kFrom = 6, kTo = 6;
   template <typename V>
   ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* d, V* to, int to_step) {
     const V d1 = d[1], d2 = d[2], d3 = d[3];
     const V d4 = d[4];
-    constexpr float p = kAt<2>[0], q = kAt<2>[1];
+    constexpr float p = kAt<pairs>[0], q = kAt<pairs>[1];
     constexpr float all = p * p * q * q, sum = p * p + q * q;
-    const V even[] = {d4 - q * q * d2, d4 - p * p * d2};
-    const V odd[] = {p * d3 - p * q * q * d1, q * d3 - q * p * p * d1};
-    const V first = (all * d[0] + d4) - sum * d2;
-    const V last = (all * d1 + d[5]) - sum * d3;
-    StorePoints<2>(first, even, odd, last, to, to_step);
+    constexpr float at_0 = LackingOfZero<pairs, 2>(),
+                    at_p = Lacking<pairs, 2>(p * p),
+                    at_q = Lacking<pairs, 2>(q * q);
+    const V even[] = {at_p * d4 - at_p * q * q * d2,
+                      at_q * d4 - at_q * p * p * d2};
+    const V odd[] = {at_p * p * d3 - at_p * p * q * q * d1,
+                     at_q * q * d3 - at_q * q * p * p * d1};
+    const V zero = (at_0 * all * d[0] + at_0 * d4) - at_0 * sum * d2;
+    const V infinity = (all * d1 + d[5]) - sum * d3;
+    StorePoints<2>(zero, infinity, even, odd, to, to_step);
   }
 };
 template <>
-struct Seen<3> {
+struct Seen<3, 3> {
   static constexpr int kFrom = 8, kTo = 8;
   template <typename V>
   ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* d, V* to, int to_step) {
@@ -227,25 +208,29 @@ struct Seen<3> {
     const V odd[] = {(0.5f * d5 + 2.0f * d1) - 2.5f * d3,
                      (2.0f * d5 + 0.5f * d1) - 2.5f * d3,
                      (d5 + d1) - 4.25f * d3};
-    const V first = (d[0] - d6) + 5.25f * (d4 - d2);
-    const V last = (d[7] - d1) + 5.25f * (d3 - d5);
-    StorePoints<3>(first, even, odd, last, to, to_step);
+    const V zero = (d[0] - d6) + 5.25f * (d4 - d2);
+    const V infinity = (d[7] - d1) + 5.25f * (d3 - d5);
+    StorePoints<3>(zero, infinity, even, odd, to, to_step);
   }
 };
 }  // namespace winograd_internal
 
-// Of six points and of eight: transforms of a line.
-template <int made, int tap>
+// Transforms of a line of kSeen points, of which all but 0 and infinity are
+// pairs: `pairs` in whole tiles, whose filters these points are of, or one less
+// in short ones.
+template <int made, int tap, int pairs = (made + tap - 1) / 2 - 1>
 struct WinogradLines : WinogradSizes<made, tap> {
   static constexpr int kPairs = (made + tap - 1) / 2 - 1;
-  static_assert((kPairs == 2 || kPairs == 3) && (made + tap) % 2 == 1);
-  static constexpr winograd_internal::Factors<kPairs> kFactors =
-      winograd_internal::FactorsOf<kPairs>();
+  static_assert((pairs == 2 || pairs == 3) && (made + tap) % 2 == 1);
+  static_assert(pairs - kPairs <= 1);
+  static constexpr winograd_internal::Factors<pairs> kFactors =
+      winograd_internal::FactorsOf<pairs>();
   static constexpr float At(int pair) {
-    return winograd_internal::kAt<kPairs>[pair];
+    return winograd_internal::kAt<pairs>[pair];
   }
+  using Short = WinogradLines<made - 2, tap, pairs>;
 
-  using SeenLine = winograd_internal::Seen<kPairs>;
+  using SeenLine = winograd_internal::Seen<pairs, kPairs>;
   // What polynomials of n terms are there.
   template <int n>
   struct AtPoints {
@@ -264,7 +249,7 @@ struct WinogradLines : WinogradSizes<made, tap> {
               winograd_internal::Power(At(p), i) * c[i];
         }
       }
-      winograd_internal::StorePoints<kPairs>(c[0], even, odd, c[n - 1], to,
+      winograd_internal::StorePoints<kPairs>(c[0], c[n - 1], even, odd, to,
                                              to_step);
     }
   };
@@ -285,8 +270,8 @@ struct WinogradLines : WinogradSizes<made, tap> {
 #pragma GCC unroll 3
       for (int p = 0; p < kPairs; ++p) {
         const float factor = factors ? kFactors.of[p] : 1;
-        const V even = factor * (m[2 * p + 1] + m[2 * p + 2]);
-        const V odd = factor * (m[2 * p + 1] - m[2 * p + 2]);
+        const V even = factor * (m[2 * p + 2] + m[2 * p + 3]);
+        const V odd = factor * (m[2 * p + 2] - m[2 * p + 3]);
 #pragma GCC unroll 5
         for (int i = 0; i < n; ++i) {
           const V term =
@@ -297,7 +282,7 @@ struct WinogradLines : WinogradSizes<made, tap> {
       to[0] = (factors ? kFactors.zero : 1) * m[0] + sums[0];
 #pragma GCC unroll 5
       for (int i = 1; i < n; ++i) {
-        to[i * to_step] = i < n - 1 ? sums[i] : sums[i] + m[kFrom - 1];
+        to[i * to_step] = i < n - 1 ? sums[i] : sums[i] + m[1];
       }
     }
   };
@@ -311,7 +296,7 @@ struct WinogradLines : WinogradSizes<made, tap> {
       to[0] *= kFactors.zero;
 #pragma GCC unroll 6
       for (int i = 0; i < 2 * kPairs; ++i) {
-        to[(i + 1) * to_step] *= kFactors.of[i / 2];
+        to[(i + 2) * to_step] *= kFactors.of[i / 2];
       }
     }
   };
@@ -325,7 +310,7 @@ struct WinogradLines : WinogradSizes<made, tap> {
 };
 
 template <>
-struct WinogradLines<2, 3> : WinogradSizes<2, 3> {
+struct WinogradLines<2, 3, 1> : WinogradSizes<2, 3> {
   struct SeenLine {
     static constexpr int kFrom = 4, kTo = 4;
     template <typename V>
@@ -393,8 +378,21 @@ struct Winograd {
   using Across = WinogradLines<across, tap>;
   static constexpr int kTaps = tap * tap;
   static constexpr int kPoints = Down::kSeen * Across::kSeen;
+  // Where a point lies among those of a tile, whatever kind that is.
+  static constexpr int PointOf(int y, int x) { return y * Across::kSeen + x; }
+  // Of those tiles of a range that have a point.
+  static WinogradRange TilesWith(const WinogradOrder& order, int point) {
+    return order.With({IsLacked<Down>(point / Across::kSeen),
+                       IsLacked<Across>(point % Across::kSeen)});
+  }
   // Of images.
   using Types = std::conditional_t<(down > 2), LowTypes, TypeList<float>>;
+
+ private:
+  template <typename Lines>
+  static constexpr bool IsLacked(int i) {
+    return Lines::kMadeShort > 0 && i >= Lines::kSeen - 2;
+  }
 };
 // What large tiles round is far less than what stores of 16 bits do; f32 takes
 // those that round little more than direct sums.
@@ -417,6 +415,25 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ForLines(const Body& body) {
   }
 }
 }  // namespace winograd_internal
+
+// Calls body(kind, down, across) with the kinds of tiles and tags of their
+// lines.
+template <typename W, typename Body>
+inline void ForKinds(const Body& body) {
+  using Down = typename W::Down;
+  using Across = typename W::Across;
+  const auto of = [&](bool is_down, auto down) {
+    body(WinogradKind{is_down, false}, down, TypeTag<Across>());
+    if constexpr (Across::kMadeShort > 0) {
+      body(WinogradKind{is_down, true}, down,
+           TypeTag<typename Across::Short>());
+    }
+  };
+  of(false, TypeTag<Down>());
+  if constexpr (Down::kMadeShort > 0) {
+    of(true, TypeTag<typename Down::Short>());
+  }
+}
 
 // Both dims of Down::kFrom x Across::kFrom vectors: load(y, x, &vector) gives
 // them, and store(y, x, vector) takes those that are made. What is between lies
