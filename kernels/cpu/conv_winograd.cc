@@ -183,23 +183,23 @@ class WinogradConv {
         [&](int64_t begin, int64_t end, float* scratch) {
           for (int64_t i = begin; i < end; ++i) {
             const int64_t chunk = i / blocks, block = i % blocks;
-            const WinogradRange tiles = {
-                chunk * chunk_, std::min(tiles_.count(), (chunk + 1) * chunk_)};
-            const WinogradOrder order(tiles_, tiles);
+            const WinogradOrder order(
+                tiles_, {chunk * chunk_,
+                         std::min(tiles_.count(), (chunk + 1) * chunk_)});
             if (block == 0 || i == begin) {
-              TransformSeen<W>(tiles_, run.source, tiles, order, {0, depth_},
+              TransformSeen<W>(tiles_, run.source, order, {0, depth_},
                                {scratch, PointFloats(), row_, kPanel});
             }
             Multiply(
-                tiles, order,
+                order,
                 {panels() * block / blocks, panels() * (block + 1) / blocks},
                 scratch, run);
           }
         });
   }
 
-  void Multiply(WinogradRange tiles, const WinogradOrder& order,
-                WinogradRange panels, float* scratch, const Run& run) const {
+  void Multiply(const WinogradOrder& order, WinogradRange panels,
+                float* scratch, const Run& run) const {
     float* const made = scratch + W::kPoints * PointFloats();
     const int64_t together = PanelsAtOnce();
     for (int64_t p = panels.begin; p < panels.end; p += together) {
@@ -216,40 +216,41 @@ class WinogradConv {
       }
       DispatchType(typename W::Types(), result_.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        Store<T>(tiles, order, p * kPanel, n * kPanel, made, run);
+        Store<T>(order, p * kPanel, n * kPanel, made, run);
       });
     }
   }
 
   template <typename T>
-  void Store(WinogradRange range, const WinogradOrder& order, int64_t column,
-             int64_t n, const float* made, const Run& run) const {
+  void Store(const WinogradOrder& order, int64_t column, int64_t n,
+             const float* made, const Run& run) const {
     ForKinds<W>([&](WinogradKind kind, auto down, auto across) {
-      const WinogradRange places = order.Of(kind);
-      if (places.size() == 0) return;
+      if (order.Of(kind).size() == 0) return;
       StoreKind<typename decltype(down)::type::ResultLine,
                 typename decltype(across)::type::ResultLine, T>(
-          range, kind, column, n, made + places.begin * MadeColumns(), run);
+          order, kind, column, n, made, run);
     });
   }
-  // Of the tiles of a kind, of which `made` has the first one.
+  // Of the tiles of a kind.
   template <typename Down, typename Across, typename T>
-  void StoreKind(WinogradRange range, WinogradKind kind, int64_t column,
+  void StoreKind(const WinogradOrder& order, WinogradKind kind, int64_t column,
                  int64_t n, const float* made, const Run& run) const {
     T* const result = static_cast<T*>(run.result) + column;
     const float* const bias = run.bias + column;
     const int64_t columns = columns_, point = MadeFloats();
     const int64_t row = MadeColumns();
+    const WinogradRange range = order.range();
+    const float* const first_tile = made + order.Of(kind).begin * row;
     const bool relu = relu_;
     const WinogradTiles tiles = tiles_;
     ForIsa([=](auto isa) {
       using Low = LowVector<decltype(isa)::value>;
       using V = WideVector<Low::kSize>;
       const WinogradTiles::View view = tiles.Made();
-      const float* tile = made;
+      const float* tile = first_tile;
       WinogradTiles::Place place = tiles.PlaceOf(range.begin);
       for (int64_t t = range.begin; t < range.end; ++t, tiles.Advance(&place)) {
-        if (!(tiles.KindOf(place) == kind)) continue;
+        if (tiles.KindOf(place) != kind) continue;
         const int64_t first =
             (place.sample * view.height + place.y) * view.width + place.x;
         for (int64_t c = 0; c < n; c += Low::kSize) {

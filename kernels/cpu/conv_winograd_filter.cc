@@ -132,12 +132,10 @@ class WinogradGradFilter {
         scratch + W::kPoints * panels.size() * panel_stride_, MadeFloats(),
         made_row_, kPanel};
     for (int64_t begin = first; begin < end; begin += chunk_) {
-      const WinogradRange tiles = {begin, std::min(end, begin + chunk_)};
-      const WinogradOrder order(tiles_, tiles);
-      TransformSeen<W>(tiles_, run.image, tiles, order,
+      const WinogradOrder order(tiles_, {begin, std::min(end, begin + chunk_)});
+      TransformSeen<W>(tiles_, run.image, order,
                        {panels.begin * kPanel, panels.end * kPanel}, seen);
-      TransformMade<W>(tiles_, run.gradient, tiles, order, {0, filters()},
-                       made);
+      TransformMade<W>(tiles_, run.gradient, order, {0, filters()}, made);
       Multiply(seen, made, order, panels, begin > first,
                run.sums + part * PartSums());
     }

@@ -35,12 +35,14 @@ struct OfMade {
   using Line = typename Lines::MadeLine;
 };
 
-// Points of the tiles of a range that are of a kind.
+// Points of the tiles of a kind.
 template <typename Down, typename Across, typename W, typename Pixels>
 void TransformKind(const PixelRows& x, const WinogradTiles& tiles,
-                   const WinogradTiles::View& view, WinogradRange range,
-                   WinogradKind kind, int64_t first_of_kind,
-                   WinogradRange channels, const WinogradPoints& to) {
+                   const WinogradTiles::View& view, const WinogradOrder& order,
+                   WinogradKind kind, WinogradRange channels,
+                   const WinogradPoints& to) {
+  const WinogradRange range = order.range();
+  const int64_t first_of_kind = order.Of(kind).begin;
   const int64_t pixel = x.stride, line = view.width * pixel;
   ForPixelSource<Pixels>(x, [=](const auto& source) {
     ForIsa([=](auto isa) {
@@ -53,7 +55,7 @@ void TransformKind(const PixelRows& x, const WinogradTiles& tiles,
       int64_t at = first_of_kind;
       WinogradTiles::Place place = tiles.PlaceOf(range.begin);
       for (int64_t t = range.begin; t < range.end; ++t, tiles.Advance(&place)) {
-        if (!(tiles.KindOf(place) == kind)) continue;
+        if (tiles.KindOf(place) != kind) continue;
         const int64_t top = place.y - view.before_y;
         const int64_t left = place.x - view.before_x;
         const int64_t first =
@@ -80,19 +82,15 @@ void TransformKind(const PixelRows& x, const WinogradTiles& tiles,
   });
 }
 
-// Points of the tiles of a range.
 template <typename Of, typename W, typename Pixels>
 void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
-                    const WinogradTiles::View& view, WinogradRange range,
-                    const WinogradOrder& order, WinogradRange channels,
-                    const WinogradPoints& to) {
+                    const WinogradTiles::View& view, const WinogradOrder& order,
+                    WinogradRange channels, const WinogradPoints& to) {
   ForKinds<W>([&](WinogradKind kind, auto down, auto across) {
-    const WinogradRange places = order.Of(kind);
-    if (places.size() == 0) return;
+    if (order.Of(kind).size() == 0) return;
     TransformKind<typename Of::template Line<typename decltype(down)::type>,
                   typename Of::template Line<typename decltype(across)::type>,
-                  W, Pixels>(x, tiles, view, range, kind, places.begin,
-                             channels, to);
+                  W, Pixels>(x, tiles, view, order, kind, channels, to);
   });
 }
 
@@ -100,27 +98,27 @@ void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
 
 template <typename W>
 void TransformSeen(const WinogradTiles& tiles, const PixelRows& x,
-                   WinogradRange range, const WinogradOrder& order,
-                   WinogradRange channels, const WinogradPoints& to) {
+                   const WinogradOrder& order, WinogradRange channels,
+                   const WinogradPoints& to) {
   TransformTiles<OfSeen, W, TilePixels<W, /*norm=*/true>>(
-      x, tiles, tiles.Seen(), range, order, channels, to);
+      x, tiles, tiles.Seen(), order, channels, to);
 }
 
 template <typename W>
 void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
-                   WinogradRange range, const WinogradOrder& order,
-                   WinogradRange channels, const WinogradPoints& to) {
+                   const WinogradOrder& order, WinogradRange channels,
+                   const WinogradPoints& to) {
   TransformTiles<OfMade, W, TilePixels<W, /*norm=*/false>>(
-      x, tiles, tiles.Made(), range, order, channels, to);
+      x, tiles, tiles.Made(), order, channels, to);
 }
 
 #define HT_WINOGRAD(W)                                                   \
   template void TransformSeen<W>(const WinogradTiles&, const PixelRows&, \
-                                 WinogradRange, const WinogradOrder&,    \
-                                 WinogradRange, const WinogradPoints&);  \
+                                 const WinogradOrder&, WinogradRange,    \
+                                 const WinogradPoints&);                 \
   template void TransformMade<W>(const WinogradTiles&, const PixelRows&, \
-                                 WinogradRange, const WinogradOrder&,    \
-                                 WinogradRange, const WinogradPoints&)
+                                 const WinogradOrder&, WinogradRange,    \
+                                 const WinogradPoints&)
 HT_WINOGRAD(WinogradOfThree);
 HT_WINOGRAD(LowWinogradOfThree);
 HT_WINOGRAD(WinogradOfFive);

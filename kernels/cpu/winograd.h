@@ -48,7 +48,7 @@ namespace kernels {
 template <int made, int tap>
 struct WinogradSizes {
   static constexpr int kMade = made, kTap = tap, kSeen = made + tap - 1;
-  // Pixels of a tile with a pair of points less; 0: there is none.
+  // Pixels of a short tile, which has a pair of points less; 0: there is none.
   static constexpr int kMadeShort = made > 2 ? made - 2 : 0;
 };
 
@@ -72,17 +72,16 @@ inline int64_t WinogradRow(int64_t channels) {
 }
 
 // B' d B of what tiles see of x, and A dY A' of what they make, where that is
-// given: of the channels of a range, whole panels. Tiles lie in `order`, which
-// is that of the range. `x` begins with its first pixel and channel. W: a
-// Winograd of those below.
+// given: of the channels of a range, whole panels. Tiles lie in `order`. `x`
+// begins with its first pixel and channel. W: a Winograd of those below.
 template <typename W>
 void TransformSeen(const WinogradTiles& tiles, const PixelRows& x,
-                   WinogradRange range, const WinogradOrder& order,
-                   WinogradRange channels, const WinogradPoints& to);
+                   const WinogradOrder& order, WinogradRange channels,
+                   const WinogradPoints& to);
 template <typename W>
 void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
-                   WinogradRange range, const WinogradOrder& order,
-                   WinogradRange channels, const WinogradPoints& to);
+                   const WinogradOrder& order, WinogradRange channels,
+                   const WinogradPoints& to);
 
 // ---- For bodies of ForIsa. `Line`s transform a line of kFrom vectors into one
 // of kTo, which lie to_step apart.
@@ -391,7 +390,7 @@ struct Winograd {
  private:
   template <typename Lines>
   static constexpr bool IsLacked(int i) {
-    return Lines::kMadeShort > 0 && i >= Lines::kSeen - 2;
+    return Lines::kMadeShort > 0 && i >= Lines::kMadeShort + tap - 1;
   }
 };
 // What large tiles round is far less than what stores of 16 bits do; f32 takes

@@ -5,8 +5,6 @@
 
 #include <cstdint>
 
-#include "absl/base/attributes.h"
-
 namespace halftone {
 namespace kernels {
 
@@ -20,8 +18,8 @@ struct WinogradRange {
 struct WinogradKind {
   bool down = false, across = false;
 
-  bool operator==(const WinogradKind& other) const {
-    return down == other.down && across == other.across;
+  bool operator!=(const WinogradKind& other) const {
+    return down != other.down || across != other.across;
   }
 };
 
@@ -45,10 +43,10 @@ class WinogradTiles {
 
     bool IsShort(int64_t first) const { return image.made - first <= tile.few; }
     int64_t tiles() const { return (image.made + tile.whole - 1) / tile.whole; }
-    // Where a short tile has two points less.
+    // A short tile has as many points less as it makes pixels less.
     int64_t Points(int64_t of_whole) const {
       const bool ends_short = IsShort((tiles() - 1) * tile.whole);
-      return tiles() * of_whole - (ends_short ? 2 : 0);
+      return tiles() * of_whole - (ends_short ? tile.whole - tile.few : 0);
     }
   };
   // Of F(W).
@@ -82,7 +80,7 @@ class WinogradTiles {
             tile % across * across_.tile.whole};
   }
   // Of the next tile.
-  ABSL_ATTRIBUTE_ALWAYS_INLINE void Advance(Place* place) const {
+  void Advance(Place* place) const {
     place->x += across_.tile.whole;
     if (place->x < across_.image.made) return;
     place->x = 0;
@@ -115,7 +113,8 @@ class WinogradTiles {
 // that are short in both.
 class WinogradOrder {
  public:
-  WinogradOrder(const WinogradTiles& tiles, WinogradRange range) {
+  WinogradOrder(const WinogradTiles& tiles, WinogradRange range)
+      : range_(range) {
     WinogradTiles::Place place = tiles.PlaceOf(range.begin);
     int64_t counts[kKinds] = {};
     for (int64_t t = range.begin; t < range.end; ++t, tiles.Advance(&place)) {
@@ -124,7 +123,8 @@ class WinogradOrder {
     for (int i = 0; i < kKinds; ++i) begin_[i + 1] = begin_[i] + counts[i];
   }
 
-  // The places of those of a kind, in the order of the range.
+  WinogradRange range() const { return range_; }
+  // The places of those of a kind, which are in the order of the range.
   WinogradRange Of(WinogradKind kind) const {
     return {begin_[IndexOf(kind)], begin_[IndexOf(kind) + 1]};
   }
@@ -142,6 +142,7 @@ class WinogradOrder {
     return kind.down ? kind.across ? 3 : 2 : kind.across ? 0 : 1;
   }
 
+  WinogradRange range_;
   int64_t begin_[kKinds + 1] = {};
 };
 
