@@ -25,13 +25,14 @@ bool IsWinograd(const ConvOp& conv);
 // Whether images of `dtype` are made in less time by these tiles than by direct
 // sums: by the instructions that products take, in hundredths of theirs. Where
 // one multiplies a pair of bf16, tiles have to be many besides, as the time for
-// the filter's transform is that of some of them.
+// the filter's transform is that of some of them. Short ones count
+// as whole.
 template <typename W>
 bool PaysAsWinograd(const WinogradTiles& tiles, DType dtype) {
   const bool pairs = dtype == DType::kBF16 && HasPairs();
   const int64_t most = pairs ? 33 : 63, fewest = pairs ? 9 : 1;
   return tiles.of_sample() >= fewest &&
-         100 * tiles.points_of_sample() <=
+         100 * W::kPoints * tiles.of_sample() <=
              most * W::kTaps * tiles.pixels_of_sample();
 }
 

@@ -87,11 +87,12 @@ void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
 // of kTo, which lie to_step apart.
 
 namespace winograd_internal {
-// Polynomials are taken at 0, at infinity, and at these and their negatives.
+// Polynomials are taken at 0, at infinity, and at these and their negatives:
+// the last ones are those without which short tiles round least.
 template <int pairs>
 inline constexpr float kAt[pairs] = {};
 template <>
-inline constexpr float kAt<2>[] = {0.625f, 1.5f};
+inline constexpr float kAt<2>[] = {1.5f, 0.625f};
 template <>
 inline constexpr float kAt<3>[] = {0.5f, 2, 1};
 

@@ -15,16 +15,22 @@ WinogradTiles TilesOf(int64_t samples, int64_t lines, int64_t columns) {
                                                {columns, columns, 1});
 }
 
-TEST(WinogradTilesTest, ShortTilesHaveTwoPointsLess) {
-  EXPECT_EQ(TilesOf(1, 16, 16).points_of_sample(), 24 * 24);
-  EXPECT_EQ(TilesOf(1, 15, 15).points_of_sample(), 24 * 24);
-  EXPECT_EQ(TilesOf(1, 14, 14).points_of_sample(), 22 * 22);
-  EXPECT_EQ(TilesOf(1, 13, 16).points_of_sample(), 22 * 24);
-  EXPECT_EQ(TilesOf(1, 2, 4).points_of_sample(), 4 * 6);
-  // Tiles of two are never short, here those of columns.
+TEST(WinogradTilesTest, WhereTwoPixelsOrOneAreLeftATileIsShort) {
+  for (int64_t lines = 1; lines <= 9; ++lines) {
+    const WinogradTiles tiles = TilesOf(1, lines, 4);
+    const WinogradKind last = tiles.KindOf(tiles.PlaceOf(tiles.count() - 1));
+    EXPECT_EQ(last.down, lines % 4 == 1 || lines % 4 == 2) << lines;
+    EXPECT_FALSE(last.across);
+    for (int64_t t = 0; t < tiles.count() - 1; ++t) {
+      EXPECT_FALSE(tiles.KindOf(tiles.PlaceOf(t)).down) << lines;
+    }
+  }
+  // Of tiles of two, here down, none is.
   const WinogradTiles five =
       WinogradTiles::Of<WinogradOfFive>(1, {7, 7, 2}, {14, 14, 2});
-  EXPECT_EQ(five.points_of_sample(), 4 * 6 * (3 * 8 + 6));
+  const WinogradKind last = five.KindOf(five.PlaceOf(five.count() - 1));
+  EXPECT_FALSE(last.down);
+  EXPECT_TRUE(last.across);
 }
 
 // How often each place of a range of tiles is taken, and what lies there.

@@ -43,11 +43,6 @@ class WinogradTiles {
 
     bool IsShort(int64_t first) const { return image.made - first <= tile.few; }
     int64_t tiles() const { return (image.made + tile.whole - 1) / tile.whole; }
-    // A short tile has as many points less as it makes pixels less.
-    int64_t Points(int64_t of_whole) const {
-      const bool ends_short = IsShort((tiles() - 1) * tile.whole);
-      return tiles() * of_whole - (ends_short ? tile.whole - tile.few : 0);
-    }
   };
   // Of F(W).
   template <typename W>
@@ -57,14 +52,10 @@ class WinogradTiles {
     tiles.samples_ = samples;
     tiles.down_ = {height, {W::Down::kMade, W::Down::kMadeShort}};
     tiles.across_ = {width, {W::Across::kMade, W::Across::kMadeShort}};
-    tiles.points_ = tiles.down_.Points(W::Down::kSeen) *
-                    tiles.across_.Points(W::Across::kSeen);
     return tiles;
   }
 
   int64_t of_sample() const { return down_.tiles() * across_.tiles(); }
-  // Points of all tiles of a sample together.
-  int64_t points_of_sample() const { return points_; }
   int64_t count() const { return samples_ * of_sample(); }
   int64_t pixels_of_sample() const {
     return down_.image.made * across_.image.made;
@@ -104,7 +95,7 @@ class WinogradTiles {
   View Made() const { return {down_.image.made, across_.image.made, 0, 0}; }
 
  private:
-  int64_t samples_ = 0, points_ = 0;
+  int64_t samples_ = 0;
   Line down_ = {}, across_ = {};
 };
 
