@@ -35,6 +35,7 @@
 #include <type_traits>
 
 #include "absl/base/attributes.h"
+#include "absl/base/config.h"
 #include "kernels/common/conv_shape.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/pack_rows.h"
@@ -403,10 +404,15 @@ using LowWinogradOfFive = Winograd<4, 4, 5>;
 
 namespace winograd_internal {
 // body(i) of 0 to n - 1. Lines of eight take a compiler too long to unroll for
-// what they gain.
+// what they gain; with checks of addresses all do.
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
+inline constexpr int kUnrolledLines = 0;
+#else
+inline constexpr int kUnrolledLines = 6;
+#endif
 template <int n, typename Body>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ForLines(const Body& body) {
-  if constexpr (n <= 6) {
+  if constexpr (n <= kUnrolledLines) {
 #pragma GCC unroll 6
     for (int i = 0; i < n; ++i) body(i);
   } else {
